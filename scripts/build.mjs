@@ -1,0 +1,13 @@
+// Compiles src/ and plugins/ to dist/. In a tree without the compiler (an installed package) there is nothing to build.
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const compiler = join(root, 'node_modules', '.bin', 'tsc');
+if (existsSync(compiler)) {
+  rmSync(join(root, 'dist'), { recursive: true, force: true });
+  execFileSync(compiler, ['-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' });
+  if (existsSync(join(root, 'console', 'public'))) cpSync(join(root, 'console', 'public'), join(root, 'dist', 'console'), { recursive: true });
+}

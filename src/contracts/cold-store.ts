@@ -1,0 +1,134 @@
+import type { ChatMessage } from '../wire/chat.ts';
+import type { ModelCall, Span } from './exchange.ts';
+
+export interface StoredMessage {
+  message: ChatMessage;
+  /** By the encoding that counted it; never counted twice. */
+  tokens: number;
+  /** The stream was broken off by the client: it ends where the client left. */
+  partial?: boolean;
+  /** A fallback answered. */
+  degraded?: boolean;
+}
+export interface TurnRecord {
+  project: string;
+  session: string;
+  /** Unix milliseconds. */
+  at: number;
+  requestId: string;
+  /** The version that this turn was begun on; a commit on any other version is refused (`conflict`). */
+  baseVersion: number;
+  /** The session's system prompt after this turn, in order. */
+  system: StoredMessage[];
+  messages: StoredMessage[];
+  /** Set when the caller's history differs from ours: earlier messages from this sequence number on no longer count (kept, marked superseded). */
+  supersedeFrom?: number;
+  model: string;
+}
+export interface ColdSession {
+  version: number;
+  system: StoredMessage[];
+  /** The newest `limit` that count, oldest first. */
+  messages: (StoredMessage & { sequence: number })[];
+  /** All that count. */
+  total: number;
+}
+export interface SessionSummary {
+  project: string;
+  session: string;
+  version: number;
+  messages: number;
+  tokens: number;
+  createdAt: number;
+  updatedAt: number;
+  models: string[];
+}
+/** Hourly sums, keyed by everything that a report groups by. Counts are whole numbers, money integer nano-dollars. */
+export interface LedgerRow {
+  hour: string; // 2026-11-30T17:00Z
+  project: string;
+  service: string;
+  user: string;
+  session: string;
+  key: string;
+  route: string;
+  model: string;
+  upstream: string;
+  shadow: boolean;
+  calls: number;
+  failed_calls: number;
+  estimated_calls: number;
+  input_tokens: number;
+  cached_tokens: number;
+  output_tokens: number;
+  reasoning_tokens: number;
+  cost_nano_usd: bigint;
+}
+export interface TraceRecord {
+  id: string;
+  traceId: string;
+  requestId: string;
+  /** Unix milliseconds. */
+  startedAt: number;
+  durationMs: number;
+  status: number;
+  route: string;
+  model: string;
+  service: string;
+  session: string | undefined;
+  spans: readonly Span[];
+  calls: readonly ModelCall[];
+  facts: Record<string, unknown>;
+}
+export interface Page<T> {
+  data: T[];
+  nextCursor: string | undefined;
+}
+/**
+ * Complete and durable: when a write resolves it survives `kill -9` and a power cut. Rejects with `StoreUnavailable`
+ * when the engine is away, with `VersionConflict` when somebody else committed first.
+ */
+export interface ColdStore {
+  readonly name: 'sqljs' | 'postgres';
+  /** Runs migrations under a lock. */
+  open(): Promise<void>;
+  readSession(project: string, session: string, limit: number): Promise<ColdSession | undefined>;
+  sessionVersion(project: string, session: string): Promise<number>;
+  /** Appends a turn, whole or not at all; gives the new version. */
+  appendTurn(turn: TurnRecord): Promise<number>;
+  listSessions(query: { project?: string; limit: number; cursor?: string }): Promise<Page<SessionSummary>>;
+  /** Really deletes. */
+  deleteSession(project: string, session: string): Promise<boolean>;
+  deleteSessionsBefore(at: number): Promise<number>;
+  /** Small durable values: run logs, tool results, budget states, stored outcomes. `ifAbsent` tells whether it was set. */
+  getValue(key: string): Promise<string | undefined>;
+  setValue(key: string, value: string, expiresAt: number | undefined, ifAbsent?: boolean): Promise<boolean>;
+  deleteValue(key: string): Promise<void>;
+  /** By prefix, oldest first. */
+  listValues(prefix: string, limit: number): Promise<{ key: string; value: string }[]>;
+  /** Adds to the hourly sums; idempotent by batch id. */
+  addToLedger(batchId: string, rows: readonly LedgerRow[]): Promise<void>;
+  /** Rows with `from <= hour < to`, summed by `by`. */
+  readLedger(query: { from: string; to: string; by: readonly string[]; shadow: 'without' | 'with' | 'only' }): Promise<LedgerRow[]>;
+  writeTraces(traces: readonly TraceRecord[]): Promise<void>;
+  readTrace(id: string): Promise<TraceRecord | undefined>;
+  listTraces(query: {
+    limit: number;
+    cursor?: string;
+    requestId?: string;
+    route?: string;
+    status?: number;
+    session?: string;
+    from?: number;
+    to?: number;
+  }): Promise<Page<TraceRecord>>;
+  deleteTracesBefore(at: number): Promise<number>;
+  healthy(): Promise<boolean>;
+  close(): Promise<void>;
+}
+export class VersionConflict extends Error {
+  constructor(session: string) {
+    super(`session ${session} has moved on`);
+    this.name = 'VersionConflict';
+  }
+}

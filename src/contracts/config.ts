@@ -1,0 +1,193 @@
+import type { UpstreamTarget } from './exchange.ts';
+
+/**
+ * The configuration as the pipeline sees it: the file's own names, every default filled in. `config/schema.ts` validates
+ * it and carries unit, default and effect of every field; `docs/configuration.md` is generated from there.
+ */
+export type Priority = 'urgent' | 'normal' | 'batch';
+
+export interface KeyConfig {
+  id: string;
+  key_env?: string | undefined;
+  sha256?: string | undefined;
+  service: string;
+  services: string[];
+  project: string;
+  projects: string[];
+  admin: boolean;
+  models: string[];
+  tools: string[];
+  user_levels: string[];
+  priorities: string[];
+  passthrough: string[];
+  expires?: string | undefined;
+}
+export interface SignatureConfig {
+  service: string;
+  secret_env: string;
+  max_skew_seconds: number;
+  project: string;
+  models: string[];
+  tools: string[];
+}
+export interface LimitConfig {
+  per: 'user' | 'service' | 'session' | 'key' | 'project';
+  requests_per_minute?: number | undefined;
+  tokens_per_minute?: number | undefined;
+  burst?: number | undefined;
+  match?: Record<string, unknown> | undefined;
+}
+export interface PricingConfig {
+  input_per_million: number;
+  output_per_million: number;
+  cached_input_per_million?: number | undefined;
+  cache_write_per_million?: number | undefined;
+  reasoning_per_million?: number | undefined;
+  per_request?: number | undefined;
+  from?: string | undefined;
+  bands: { days?: string | undefined; hours: string; timezone?: string | undefined; multiply: number }[];
+}
+export interface FailoverConfig {
+  strategy: 'weighted_round_robin' | 'priority' | 'least_latency';
+  failure_threshold: number;
+  cooldown_ms: number;
+  max_attempts: number;
+  max_retry_after_ms: number;
+  affinity: 'none' | 'session';
+  hedge_ms: number;
+  commit: 'content' | 'complete';
+  fallback_target?: string | undefined;
+}
+/** A registry model with its upstreams resolved: what the pipeline uses. */
+export interface ModelEntry {
+  id: string;
+  aliases: string[];
+  tier: 'low' | 'mid' | 'high' | undefined;
+  failover: FailoverConfig;
+  /** In the order of the list; a plain model has one. */
+  upstreams: UpstreamTarget[];
+  /** Newest first where several are dated; empty: unpriced. */
+  pricing: PricingConfig[];
+  /** The smallest of its upstreams, for views. */
+  contextWindow: number | undefined;
+  maxTokens: number | undefined;
+  ownedBy: string;
+}
+export interface ModelRegistry {
+  readonly models: ReadonlyMap<string, ModelEntry>;
+  readonly defaultModel: string;
+  /** By id, alias or an upstream's `model_name`. */
+  find(name: string): ModelEntry | undefined;
+  /** Every distinct upstream. */
+  readonly upstreams: readonly UpstreamTarget[];
+}
+export interface RuleConfig {
+  id: string;
+  match: unknown;
+  /** A model's id or `default_model`. */
+  model: string;
+  tools?: string[] | undefined;
+  priority?: Priority | undefined;
+}
+export interface EmbeddingConfig {
+  provider: string;
+  model_name?: string | undefined;
+  api_base?: string | undefined;
+  api_key_env?: string | undefined;
+  timeout_ms: number;
+}
+export interface ToolConfig {
+  id: string;
+  description?: string | undefined;
+  parameters?: Record<string, unknown> | undefined;
+  endpoint: string;
+  timeout_ms: number;
+  retries: number;
+  side_effects: boolean;
+  secret_env?: string | undefined;
+  allow: { services: string[]; user_levels: string[] };
+  summary?: { keep_last: number; max_tokens: number } | undefined;
+  dedupe?: { by: string[]; window_seconds: number } | undefined;
+}
+export interface ScheduleConfig {
+  id: string;
+  hours: string;
+  days?: string | undefined;
+  except_priority: Priority[];
+  except_routes: string[];
+  routes?: string[] | undefined;
+  services?: string[] | undefined;
+  tiers?: string[] | undefined;
+  model: string;
+}
+export interface BudgetConfig {
+  id: string;
+  service: string;
+  usd_per_day: number;
+  switch_to: string;
+  notify?: { url_env: string; format: 'json' | 'feishu' | 'dingtalk' | 'slack' } | undefined;
+}
+
+export interface Config {
+  /** The file it came from, absolute. */
+  readonly file: string;
+  readonly registry: ModelRegistry;
+  /** Environment values that the file names (`*_env`), by variable name. Not enumerable: never logged. */
+  readonly secrets: ReadonlyMap<string, string>;
+  server: {
+    host: string;
+    port: number;
+    /** Bytes. */
+    body_limit: number;
+    max_depth: number;
+    drain_delay_ms: number;
+    drain_timeout_ms: number;
+    keep_alive_timeout_ms: number;
+    header_timeout_ms: number;
+    request_timeout_ms: number;
+    write_timeout_ms: number;
+    heartbeat_ms: number;
+    max_event_bytes: number;
+    trusted_proxies: string[];
+  };
+  auth: { keys: KeyConfig[]; signatures: SignatureConfig[] };
+  limits: LimitConfig[];
+  default_model: string;
+  route_rules: RuleConfig[];
+  embedding?: EmbeddingConfig | undefined;
+  session: {
+    storage: {
+      hot_backend: 'memory' | 'redis';
+      hot_ttl_seconds: number;
+      cold_backend: 'sqlite' | 'postgres';
+      /** Resolved: `sqlite:///abs/path`, `sqlite::memory:` or `postgres://…`. */
+      database_url: string;
+      redis_url: string | undefined;
+    };
+    max_history_messages: number;
+    max_context_tokens: number;
+    reserve_tokens: number;
+    concurrency: 'serialize' | 'reject';
+    durability: 'strict' | 'relaxed';
+    retention_days: number;
+    lease_ms: number;
+  };
+  trim: { stateless: boolean };
+  tools: ToolConfig[];
+  tools_max_rounds: number;
+  idempotency: { ttl_seconds: number; max_bytes: number; sdk_retry_window_seconds: number; rejoin_seconds: number };
+  cost: {
+    timezone: string;
+    unpriced: 'allow' | 'refuse';
+    schedule: ScheduleConfig[];
+    budgets: BudgetConfig[];
+  };
+  shadow?: { sample: number; rules_file?: string | undefined; rules: RuleConfig[]; run_models: boolean; usd_per_day: number } | undefined;
+  trace: { capture_content: boolean; keep_days: number; otlp_endpoint: string };
+  metrics: { token_env?: string | undefined };
+  passthrough: { upstream?: string | undefined; body_limit: number; responses: boolean; target: UpstreamTarget | undefined };
+  pipeline: { plugins_dir: string; order: string[] };
+  plugins: Record<string, unknown>;
+  routing: { unknown_model: 'reject' | 'route'; timezone: string };
+  redis: { key_prefix: string };
+}

@@ -1,0 +1,325 @@
+import type { ChatRequest, Usage } from '../wire/chat.ts';
+import type { Config, Priority } from './config.ts';
+import type { HermesError } from './errors.ts';
+import type { ChunkStream, Form } from './stream.ts';
+
+/** Hermes' extension fields, typed, already taken out of the request. Absent when the caller did not say. */
+export interface Ask {
+  sessionId?: string;
+  preferModel?: string;
+  /** Names of server-side tools that the caller wants on offer; absent: all that the rule allows. */
+  tools?: string[];
+  /** The whole request's deadline in milliseconds from its arrival. */
+  timeoutMs?: number;
+  userLevel?: string;
+  serviceType?: string;
+  project?: string;
+  requestId?: string;
+  priority?: Priority;
+  /** OpenAI's own `user` field. */
+  user?: string;
+}
+
+/** What the edge will write. */
+export interface Wants {
+  stream: boolean;
+  form: Form;
+  /** A `hermes` object in the body: an extension field was used, or `x-hermes-verbose: 1`. */
+  verbose: boolean;
+  /** Usage in the stream was asked for (`stream_options.include_usage`). */
+  usage: boolean;
+  commit: 'content' | 'complete' | undefined;
+}
+
+/** The caller's own bytes. `exchange.request.messages === inbound.request.messages` means that nobody replaced them. */
+export interface Inbound {
+  form: Form;
+  method: string;
+  /** Path with its query, as it came. */
+  path: string;
+  bytes: Uint8Array;
+  /** As the door made it. */
+  request: ChatRequest;
+  /** What the caller proved itself with; for the step `auth` alone, which removes it. */
+  credential?: Credential;
+  remoteAddress: string;
+}
+export type Credential =
+  | { kind: 'key'; key: string }
+  | { kind: 'signature'; service: string; timestamp: string; nonce: string; signature: string; contentSha256: string | undefined };
+
+/** Who asks: the outcome of authentication, with what it may do. */
+export interface Principal {
+  /** The key's id or `signature:<service>`; the first part of every stored key. */
+  id: string;
+  service: string;
+  project: string;
+  admin: boolean;
+  /** Patterns with `*`; what it may use. */
+  models: readonly string[];
+  tools: readonly string[];
+  userLevels: readonly string[];
+  priorities: readonly string[];
+  /** Paths that it may pass through. */
+  passthrough: readonly string[];
+}
+
+/** Who and what counts in limits, books and labels: the principal with what the request chose among its own. */
+export interface Caller {
+  service: string;
+  project: string;
+  user: string | undefined;
+  userLevel: string | undefined;
+  priority: Priority;
+}
+
+/** One turn of a session, between `begin` and commit or rollback. */
+export interface SessionTurn {
+  id: string;
+  project: string;
+  /** Stored messages that were put before the request. */
+  historyMessages: number;
+  /** Tokens of these, as counted when they were stored. */
+  historyTokens: number;
+}
+
+export interface RouteDecision {
+  /** The rule's id, `default` when nothing hit, `none` when the rules were skipped. */
+  rule: string;
+  /** The model's registry id. */
+  model: string;
+  /** The rule's tools; undefined: no rule, so no bound but the key's. */
+  tools: readonly string[] | undefined;
+  /** The caller named the model itself. */
+  explicit: boolean;
+  priority?: Priority;
+  /** What the schedule or a budget did: the entry's id, and the model before it. */
+  costRule?: string;
+  modelBeforeCost?: string;
+}
+
+/** One try on one upstream. */
+export interface Attempt {
+  /** Counts from 1 within the model call. */
+  number: number;
+  /** The model (registry id) that this try serves. */
+  model: string;
+  upstream: UpstreamTarget;
+  /** The messages fitted to this target by `trim`; the request itself stays as it was. */
+  request?: ChatRequest;
+}
+
+/** Where a call goes: one block of address, key, name, version, price, window and abilities. Made by `config`. */
+export interface UpstreamTarget {
+  /** As shown to callers: a model's id, or `provider/model_name`. */
+  id: string;
+  /** Address, name and a hash of the key: the breaker's identity. */
+  identity: string;
+  /** The provider's file name: `openai`, `anthropic`, `simulator` … */
+  provider: string;
+  modelName: string;
+  apiBase: string;
+  apiKeyEnv: string | undefined;
+  /** The secret itself. Never logged, never enumerated: see `config`. */
+  readonly apiKey: string | undefined;
+  apiVersion: string | undefined;
+  headers: Readonly<Record<string, string>>;
+  query: Readonly<Record<string, string>>;
+  extraBody: Readonly<Record<string, unknown>>;
+  /** Default and ceiling of the answer, in tokens. */
+  maxTokens: number | undefined;
+  contextWindow: number | undefined;
+  /** One attempt to the response's end; in a stream: between chunks. */
+  timeoutMs: number;
+  /** Streams: until the first content. */
+  firstTokenTimeoutMs: number;
+  supports: { vision: boolean; tools: boolean; json_schema: boolean };
+  reasoning: 'send' | 'strip' | undefined;
+  /** The registry model whose prices hold. */
+  pricedAs: string;
+  weight: number;
+  /** Provider-specific settings of the model (`max_tokens_field`, `stream_options`, …). */
+  quirks: Readonly<Record<string, unknown>>;
+}
+
+export interface TokenCounts {
+  /** Includes the cached ones. */
+  input: number;
+  cached: number;
+  cacheWrite: number;
+  /** Includes the reasoning ones. */
+  output: number;
+  reasoning: number;
+}
+
+/** One finished upstream call: the only thing that accounting counts. Made by `send` alone, once a call however it ends. */
+export interface ModelCall {
+  id: string;
+  /** The exchange's `x-request-id`. */
+  traceId: string;
+  requestId: string;
+  /** Unix milliseconds. */
+  startedAt: number;
+  durationMs: number;
+  /** Until the first content of a stream. */
+  firstTokenMs: number | undefined;
+  model: string;
+  upstream: string;
+  upstreamIdentity: string;
+  provider: string;
+  route: string;
+  service: string;
+  project: string;
+  user: string | undefined;
+  session: string | undefined;
+  /** The principal's id. */
+  key: string;
+  outcome: 'ok' | 'error' | 'timeout' | 'rate_limited' | 'aborted';
+  status: number | undefined;
+  error: string | undefined;
+  tokens: TokenCounts;
+  /** No usage came: the counts are ours. */
+  estimated: boolean;
+  /** An answer began; only then do `per_request` prices and estimates count. */
+  answered: boolean;
+  /** Integer nano-dollars; undefined when nobody gave a price. Filled in by accounting. */
+  costNanoUsd: number | undefined;
+  shadow: boolean;
+}
+
+export interface ToolCallFact {
+  tool: string;
+  request_id: string;
+  status: 'ok' | 'error' | 'timeout' | 'unavailable' | 'invalid' | 'replayed' | 'unknown';
+  ms: number;
+}
+/** The first choice's own outcome, beside a degraded answer. */
+export interface Original {
+  model: string;
+  upstream: string;
+  status: number;
+  error: { message: string; type: string; code: string | null } | null;
+  content: string | null;
+}
+/** What is known of an answer. Lives on the answer, not on the exchange, so that a joiner and a replay carry the leader's; live until the end. */
+export interface Facts {
+  requestId?: string;
+  route?: string;
+  model?: string;
+  upstream?: string;
+  attempts?: number;
+  degraded?: boolean;
+  original?: Original;
+  droppedParams?: string[];
+  toolCalls?: ToolCallFact[];
+  unavailableTools?: string[];
+  sessionId?: string;
+  sessionMessages?: number;
+  /** Messages that trimming left out, and the tokens that were sent. */
+  trimmedMessages?: number;
+  contextTokens?: number;
+  usage?: Usage;
+  finishReason?: string;
+  upstreamFinishReason?: string;
+  /** Milliseconds spent waiting for upstreams and tools: the rest is hermes' own. */
+  waitedMs?: number;
+  replayed?: boolean;
+}
+
+export interface Answer {
+  status: number;
+  /** Lower-case names. Free to change after `await next()`; too late only when a heartbeat has committed the 200. */
+  headers: Record<string, string>;
+  /** A completion (sent as JSON, or as SSE when that was asked). Parsed when looked at, compared before it is written. */
+  body: unknown;
+  /** The same for hermes' own steps, which do not change it: no comparison is paid. */
+  readonly view: unknown;
+  /** The body as it came, while nobody has replaced it. */
+  readonly raw: { bytes: Uint8Array; form: Form } | undefined;
+  /** Instead of a body. */
+  stream: ChunkStream | undefined;
+  /** Status >= 400 made by us or an upstream; the edge makes the body in the client's form. */
+  error: HermesError | undefined;
+  /** The finish event waits for the `onEnd`s too, not the terminal marker alone. */
+  holdFinish: boolean;
+  facts: Facts;
+}
+/** What a step may put on `exchange.answer`. */
+export interface AnswerInit {
+  status?: number;
+  headers?: Record<string, string>;
+  body?: unknown;
+  stream?: ChunkStream;
+  error?: HermesError;
+  holdFinish?: boolean;
+  facts?: Facts;
+}
+
+/** A span: one step's time, with what is worth knowing of it. Times in milliseconds since the exchange began. */
+export interface Span {
+  name: string;
+  startMs: number;
+  endMs: number;
+  attributes: Record<string, string | number | boolean>;
+}
+export interface Trace {
+  /** `x-request-id`. */
+  readonly id: string;
+  /** W3C trace id, 32 hex digits; taken over from an incoming `traceparent`. */
+  readonly traceId: string;
+  readonly startedAt: number;
+  /** Starts a span; the returned function ends it. */
+  span(name: string, attributes?: Record<string, string | number | boolean>): (attributes?: Record<string, string | number | boolean>) => void;
+  readonly spans: readonly Span[];
+}
+
+export interface Exchange {
+  /** The request id: the caller's, or fresh. */
+  readonly id: string;
+  /** The generation it began with. */
+  readonly config: Config;
+  /** The caller's, lower case, without credentials. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly ask: Ask;
+  readonly wants: Wants;
+  readonly inbound: Inbound;
+  /** Canonical; replace it or change it in place. */
+  request: ChatRequest;
+  /** Each set by the step of that name. */
+  principal: Principal | undefined;
+  caller: Caller | undefined;
+  session: SessionTurn | undefined;
+  route: RouteDecision | undefined;
+  attempt: Attempt | undefined;
+  /** Set: answered. A body may be whole or a stream whatever was asked: the edge converts. */
+  get answer(): Answer | undefined;
+  set answer(value: Answer | AnswerInit | undefined);
+  /** Every finished upstream call of this exchange and its forks (not of background ones). */
+  readonly calls: readonly ModelCall[];
+  addCall(call: ModelCall): void;
+  readonly trace: Trace;
+  /** Milliseconds (performance.now) at which the whole request must be over; Infinity without a deadline. */
+  readonly deadline: number;
+  readonly background: boolean;
+  /** Client gone, deadline, superseded, shutdown. */
+  readonly cancelled: HermesError | undefined;
+  /** Called at most once; at once when already cancelled. Returns the way to take it back. */
+  onCancel(listener: (reason: HermesError) => void): () => void;
+  /** The same as a signal, made on first use: for fetch and friends. */
+  readonly signal: AbortSignal;
+  /** Reaches forks that are not detached. */
+  cancel(reason: HermesError): void;
+  /** A fresh try of the inner layers: own answer, attempt, request, cancellation; the rest is shared. */
+  fork(over?: ForkOptions): Exchange;
+  /** A comment line to the client, when the edge can write one; may be lost. */
+  progress(text: string): void;
+}
+export interface ForkOptions {
+  request?: ChatRequest;
+  attempt?: Attempt;
+  route?: RouteDecision;
+  /** Lives on when the parent is cancelled: whoever made it decides. */
+  detached?: boolean;
+  /** Calls of its own, unseen by the parent's books: shadow. */
+  background?: boolean;
+}

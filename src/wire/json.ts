@@ -1,0 +1,36 @@
+import { randomBytes } from 'node:crypto';
+
+/**
+ * JSON that keeps integers beyond 2^53 exact. JSON.parse rounds them, and Node 20 offers no access to the source text; so
+ * such literals are wrapped as marked strings before parsing and unwrapped after writing. The mark is random per process:
+ * no input can forge it.
+ */
+const MARK = `\u0001${randomBytes(9).toString('base64url')}:`;
+const MARKED = new RegExp(`"\\\\u0001${MARK.slice(1)}(-?\\d+)"`, 'g');
+const LONG_NUMBER = /\d{16}/;
+/** A string literal, or an integer of 16 digits and more that stands where a value may stand. */
+const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g;
+
+/** Throws a SyntaxError like JSON.parse. */
+export function parseJson(text: string): unknown {
+  if (!LONG_NUMBER.test(text)) return JSON.parse(text);
+  return JSON.parse(
+    text.replace(TOKENS, (token) => (token.charCodeAt(0) === 34 || Number.isSafeInteger(Number(token)) ? token : JSON.stringify(MARK + token))),
+  );
+}
+
+/** Writes what `parseJson` read, with its long integers as they were. */
+export function stringifyJson(value: unknown): string {
+  const text = JSON.stringify(value);
+  return text?.includes(MARK.slice(1)) ? text.replace(MARKED, '$1') : text;
+}
+
+/** Parses bytes of UTF-8; a byte order mark is passed over. */
+export function parseJsonBytes(bytes: Uint8Array): unknown {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+  return parseJson(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
