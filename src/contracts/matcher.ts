@@ -14,13 +14,17 @@ export interface RouteInput {
   priority: Priority;
   /** Unix milliseconds. */
   now: number;
-  /** Matchers that must wait (embedding) leave what they found here, keyed by themselves. */
-  signal: AbortSignal | undefined;
+  /** The request's; for matchers that must wait. */
+  readonly signal: AbortSignal | undefined;
+  /** What was found once for all rules of this request (keywords that occur, its vector), keyed by whoever found it. */
+  readonly memo: Map<object, unknown>;
 }
 /** A match or a miss with the reason, for people: which keyword, score or field. */
 export interface Verdict {
   hit: boolean;
   why: string;
+  /** Of a condition by meaning: how near the text came, for views. */
+  score?: number;
 }
 /** One condition of a rule, compiled. Synchronous unless it must ask somebody. */
 export interface Condition {
@@ -29,9 +33,25 @@ export interface Condition {
   hits?(input: RouteInput): boolean;
   /** Always true, whatever comes: for lint. */
   always?: boolean;
+  /** Can never be true, and why: told on load. */
+  never?: string;
+  /** Probes of which at least one must be true for a hit: a rule whose probes are all false is not even tested. Absent: it must be tested. */
+  needs?: readonly KeywordProbe[];
+  /** Must ask somebody: tested after its neighbours, and only when they hold. */
+  waits?: boolean;
+}
+/** Did this keyword occur in the text? The same function for the same keyword. */
+export type KeywordProbe = (input: RouteInput) => boolean;
+/** How near a text is to the examples of one rule, and to the nearest other rule's. */
+export interface Resemblance {
+  score: number;
+  /** The best score of any other rule's examples; undefined when there is no other. */
+  next: number | undefined;
 }
 /** A key of `match`. The file's name in routing/matchers is its key in the configuration. */
 export interface Matcher {
+  /** Keys beside its own that belong to it (`require_all` to `keywords`). */
+  modifiers?: readonly string[];
   /** Throws an Error with a message for people when `value` makes no sense. `compile` builds nested conditions (`any`, `all`, `not`). */
   compile(value: unknown, context: MatcherContext): Condition;
 }
@@ -42,9 +62,9 @@ export interface MatcherContext {
   compile(match: unknown): Condition;
   timezone: string | undefined;
   /** Registers keywords with the one automaton of all rules; gives a probe for "did this one occur". */
-  keyword(word: string): (input: RouteInput) => boolean;
-  /** Asks the embedding service (or `builtin`); undefined result: it is away. */
-  embed?(texts: readonly string[], signal?: AbortSignal): Promise<readonly Float32Array[] | undefined>;
+  keyword(word: string): KeywordProbe;
+  /** Registers examples; gives a question to the embedding service (or `builtin`): the mean of the `topK` nearest. Undefined: it is away, the rule is skipped. */
+  resembles(examples: readonly string[], topK: number): (input: RouteInput) => Promise<Resemblance | undefined>;
 }
 export function defineMatcher(matcher: Matcher): Matcher {
   return matcher;

@@ -60,9 +60,25 @@ export interface SessionsRoom {
   begin(exchange: Exchange): Promise<OpenTurn>;
 }
 
+/** What a decision looks at: a part of the exchange, so that a dry run needs no whole one. */
+export type RouteSubject = Pick<Exchange, 'ask' | 'request' | 'caller' | 'principal'> & { readonly signal?: AbortSignal };
+/** A rule and why it hit, or why it missed. */
+export interface RuleReason {
+  rule: string;
+  why: string;
+  /** How near the text came to a rule by meaning. */
+  score?: number;
+}
+export interface RouteExplanation extends RuleReason {
+  decision: RouteDecision;
+  /** Every rule before it, in order. */
+  earlier: RuleReason[];
+}
 export interface RouteEngine {
   /** The decision for this exchange; synchronous when no rule must wait. */
   decide(exchange: Exchange): RouteDecision | Promise<RouteDecision>;
+  /** The same decision by the same rules, with reasons; counts nothing. Throws what `decide` throws. */
+  explain(subject: RouteSubject): Promise<RouteExplanation>;
 }
 export interface RoutingRoom {
   /** Compiles a generation's rules; throws a plain Error naming the rule. */
@@ -76,6 +92,40 @@ export interface ScheduleRoom {
 export interface ShadowRoom {
   /** Samples; whatever it does happens in the background and never touches the exchange. */
   observe(exchange: Exchange, next: Next): void;
+  /** Stored comparisons, summed: for `/admin/shadow/report`. */
+  report(query: { limit: number }): Promise<ShadowReport>;
+  /** Resolves when nothing runs or waits; for tests and shutdown. */
+  idle(): Promise<void>;
+}
+/** Live against candidate, over the stored comparisons. Money in integer nano-dollars. */
+export interface ShadowReport {
+  comparisons: number;
+  same_route: number;
+  answered: number;
+  skipped_for_budget: number;
+  usd_today: number;
+  usd_per_day: number | null;
+  /** One row a pair of rules, most frequent first. */
+  routes: {
+    live_route: string;
+    candidate_route: string;
+    live_model: string;
+    candidate_model: string;
+    count: number;
+    answered: number;
+    failed: number;
+    /** Mean overlap of the two answers' words, 0 to 1; null when none was answered. */
+    similarity: number | null;
+    live_cost_nano_usd: number;
+    candidate_cost_nano_usd: number;
+    live_latency_ms: number | null;
+    candidate_latency_ms: number | null;
+    live_length: number | null;
+    candidate_length: number | null;
+    verdict: string;
+  }[];
+  /** The newest disagreements, without content unless `trace.capture_content` is on. */
+  examples: { at: string; request_id: string; live_route: string; candidate_route: string; text?: string }[];
 }
 
 export interface ToolsRoom {
