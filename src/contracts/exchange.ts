@@ -249,8 +249,8 @@ export interface AnswerInit {
   status?: number;
   headers?: Record<string, string>;
   body?: unknown;
-  stream?: ChunkStream;
-  error?: HermesError;
+  stream?: ChunkStream | undefined;
+  error?: HermesError | undefined;
   holdFinish?: boolean;
   facts?: Facts;
 }
@@ -270,6 +270,8 @@ export interface Trace {
   readonly startedAt: number;
   /** Starts a span; the returned function ends it. */
   span(name: string, attributes?: Record<string, string | number | boolean>): (attributes?: Record<string, string | number | boolean>) => void;
+  /** Records a span that is over; times in milliseconds of performance.now(). */
+  record(name: string, start: number, end: number, attributes?: Record<string, string | number | boolean>): void;
   readonly spans: readonly Span[];
 }
 

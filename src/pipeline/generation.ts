@@ -1,0 +1,128 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Config } from '../contracts/config.ts';
+import type { Exchange } from '../contracts/exchange.ts';
+import type { Hermes, Hooks } from '../contracts/plugin.ts';
+import type { Log } from '../contracts/telemetry.ts';
+import { compose, type Pipeline, type Terminal } from './compose.ts';
+import type { Layer } from './entry.ts';
+import { type LoadedPlugin, PluginLoadError } from './load-plugins.ts';
+import { orderPlugins } from './order.ts';
+
+/** The steps that a request passes through which is not a chat: pass-through, models, admin. */
+const IDENTIFY = ['auth'];
+const PROXY = ['auth', 'limits'];
+
+export interface PluginView {
+  name: string;
+  file: string | null;
+  optional: boolean;
+  hooks: string[];
+}
+
+/** Configuration, compiled pipelines and hooks. An exchange keeps the one that it began with. */
+export interface Generation {
+  readonly config: Config;
+  /** The whole pipeline, `send` innermost. */
+  readonly chat: Pipeline;
+  /** Only the step `auth` around a terminal of the caller's. */
+  identify(exchange: Exchange, terminal: Terminal): ReturnType<Pipeline>;
+  /** Only `auth` and `limits` around it. */
+  proxy(exchange: Exchange, terminal: Terminal): ReturnType<Pipeline>;
+  readonly plugins: readonly PluginView[];
+  /** `auth` is hermes' own: keys may be checked before a body is read. */
+  readonly ownAuth: boolean;
+  /** Counts exchanges; the hooks are closed when the generation is retired and the last has left. */
+  enter(): void;
+  leave(): void;
+  /** `next` takes over; hooks that it shares stay open. */
+  retire(next?: Generation): void;
+  readonly hooks: ReadonlyMap<string, Hooks<object>>;
+}
+
+export interface GenerationInput {
+  config: Config;
+  plugins: readonly LoadedPlugin[];
+  hermes: Omit<Hermes, 'config'>;
+  terminal: Terminal;
+  log: Log;
+  previous?: Generation | undefined;
+}
+
+/** Sets every plugin up. Throws an Error that names the plugin when its configuration or its setup fails. */
+export async function createGeneration(input: GenerationInput): Promise<Generation> {
+  const { config, terminal, log } = input;
+  const ordered = orderPlugins(input.plugins, config.pipeline.order);
+  checkPluginConfig(config, ordered);
+  const layers: Layer[] = [];
+  for (const loaded of ordered) layers.push(await toLayer(loaded, input));
+  const only = (names: readonly string[]): Layer[] => layers.filter(({ name }) => names.includes(name));
+  const identifyLayers = only(IDENTIFY);
+  const proxyLayers = only(PROXY);
+  const hooks = new Map(layers.map((layer) => [layer.name, layer.hooks]));
+  let exchanges = 0;
+  let retired = false;
+  let heir: Generation | undefined;
+  const closeWhenEmpty = (): void => {
+    if (!retired || exchanges > 0) return;
+    for (const [name, hook] of hooks) if (heir?.hooks.get(name) !== hook) void Promise.resolve(hook.close?.()).catch((err: unknown) => log.error({ plugin: name, err }, 'plugin close failed'));
+  };
+  return {
+    config,
+    chat: compose(layers, terminal, log),
+    identify: (exchange, end) => compose(identifyLayers, end, log)(exchange),
+    proxy: (exchange, end) => compose(proxyLayers, end, log)(exchange),
+    plugins: ordered.map(({ plugin, file }, index) => ({ name: plugin.name, file: file ?? null, optional: plugin.optional ?? false, hooks: hookNames(layers[index]) })),
+    ownAuth: ordered.some(({ plugin, file }) => plugin.name === 'auth' && file === undefined),
+    hooks,
+    enter: () => {
+      exchanges++;
+    },
+    leave: () => {
+      exchanges--;
+      closeWhenEmpty();
+    },
+    retire: (next) => {
+      retired = true;
+      heir = next;
+      closeWhenEmpty();
+    },
+  };
+}
+
+function hookNames(layer: Layer | undefined): string[] {
+  return (['handle', 'onChunk', 'onEnd', 'close'] as const).filter((name) => layer?.hooks[name] !== undefined);
+}
+
+function checkPluginConfig(config: Config, ordered: readonly LoadedPlugin[]): void {
+  const known = ordered.map(({ plugin }) => plugin.name);
+  for (const name of Object.keys(config.plugins)) {
+    if (!known.includes(name)) throw new Error(`plugins.${name} configures a plugin that does not exist; there are ${known.join(', ')}`);
+  }
+}
+
+async function toLayer(loaded: LoadedPlugin, input: GenerationInput): Promise<Layer> {
+  const { plugin, file } = loaded;
+  const value = input.config.plugins[plugin.name];
+  const { previous } = input;
+  const before = previous?.hooks.get(plugin.name);
+  // Unchanged configuration: the same hooks object, so its state lives on. Hermes' own steps read the whole configuration.
+  const unchanged = before !== undefined && file !== undefined && isDeepStrictEqual(previous?.config.plugins[plugin.name], value);
+  const hooks = unchanged ? before : await setUp(loaded, value, before, { ...input.hermes, config: input.config });
+  return { name: plugin.name, optional: plugin.optional ?? false, hooks, local: plugin.local };
+}
+
+async function setUp(loaded: LoadedPlugin, value: unknown, previous: Hooks<object> | undefined, hermes: Hermes): Promise<Hooks<object>> {
+  const { plugin, file } = loaded;
+  let config: unknown = value;
+  try {
+    config = plugin.config ? plugin.config.parse(value ?? {}) : value;
+  } catch (cause) {
+    throw new PluginLoadError(file ?? plugin.name, `its configuration plugins.${plugin.name} is wrong: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+  }
+  try {
+    const made = await plugin.setup?.(hermes, config, previous);
+    return made ?? plugin;
+  } catch (cause) {
+    throw new PluginLoadError(file ?? plugin.name, `setup failed: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+  }
+}

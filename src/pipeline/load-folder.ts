@@ -1,0 +1,20 @@
+import { readdirSync } from 'node:fs';
+import { basename, extname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+/** Source files run as TypeScript (development, tests) or as what was compiled from it. */
+const OWN_EXTENSION = extname(fileURLToPath(import.meta.url));
+
+/**
+ * One of hermes' own folders as a registry: the file's name is the configuration name, its default export the thing.
+ * `folder` is relative to the root of the compiled tree: `src/providers`.
+ */
+export async function loadOwnFolder<T>(folder: string): Promise<Map<string, T>> {
+  const path = fileURLToPath(new URL(`../../${folder}`, import.meta.url));
+  const names = readdirSync(path)
+    .filter((file) => extname(file) === OWN_EXTENSION && !file.endsWith('.d.ts'))
+    .map((file) => basename(file, OWN_EXTENSION))
+    .sort();
+  const modules = await Promise.all(names.map((name) => import(pathToFileURL(join(path, name + OWN_EXTENSION)).href) as Promise<{ default: T }>));
+  return new Map(names.map((name, index) => [name, (modules[index] as { default: T }).default]));
+}
