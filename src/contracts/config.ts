@@ -57,6 +57,8 @@ export interface FailoverConfig {
   hedge_ms: number;
   commit: 'content' | 'complete';
   fallback_target?: string | undefined;
+  /** The keys that the file itself gives; the others hold their defaults. Models that share an upstream: of the written values the strictest hold. */
+  written?: readonly string[] | undefined;
 }
 /** A registry model with its upstreams resolved: what the pipeline uses. */
 export interface ModelEntry {

@@ -135,17 +135,22 @@ export interface ToolsRoom {
   loop(exchange: Exchange, next: Next): Promise<Answer>;
 }
 
+/** The try whose stream was handed out: it hears how that ended. */
+export interface OpenAttempt {
+  end(outcome: Outcome): void;
+}
 export interface UpstreamRoom {
-  /** Chooses, tries, retries, falls back; each try is `next(exchange.fork({ attempt }))`. */
-  failover(exchange: Exchange, next: Next): Promise<Answer>;
+  /** Chooses, tries, retries, falls back; each try is `next(exchange.fork({ attempt }))`. `handed.open` is set when a stream is handed out. */
+  failover(exchange: Exchange, next: Next, handed?: { open?: OpenAttempt | undefined }): Promise<Answer>;
   /** The innermost step: translates, calls, translates back, and makes the one ModelCall. */
   send(exchange: Exchange): Promise<Answer>;
   /** States for views and metrics. */
   states(config: Config): UpstreamState[];
   /** What the balancer would pick now, without picking. */
-  preview(model: ModelEntry, session: string | undefined): { upstream: string; weight: number; state: UpstreamState['state']; picked: boolean }[];
-  drain(id: string): boolean;
-  reset(id: string): boolean;
+  preview(model: ModelEntry, session: string | undefined, project?: string): { upstream: string; weight: number; state: UpstreamState['state']; picked: boolean }[];
+  /** Takes an upstream out of service, or back with a clean slate, at once. False: no such upstream. */
+  drain(id: string, config?: Config): boolean;
+  reset(id: string, config?: Config): boolean;
 }
 export interface UpstreamState {
   id: string;
