@@ -1,0 +1,50 @@
+import type { ChatMessage, ChatRequest, ContentPart, FunctionTool, ToolCall } from './chat.ts';
+
+/**
+ * What the canonical form cannot say itself travels in two members: `thinking_blocks` on assistant messages (Anthropic's
+ * signed thinking, replayed unmodified to Anthropic alone) and `anthropic` (on the request, a message, a part, a tool or a
+ * tool call: native fields such as `cache_control`; a part of the type `anthropic` is a whole native block). No other
+ * provider's upstream may see them.
+ */
+const CARRIED = 'anthropic';
+
+/** The request without them; the very same object when there are none, so that an unchanged request is still known as such. */
+export function withoutCarriage(request: ChatRequest): ChatRequest {
+  const messages = mapped(request.messages, cleanMessage);
+  const tools = request.tools && mapped(request.tools, (tool: FunctionTool) => bare(tool));
+  if (messages === request.messages && tools === request.tools && !(CARRIED in request)) return request;
+  const { [CARRIED]: _carried, ...rest } = request;
+  return { ...rest, messages, ...(tools ? { tools } : {}) };
+}
+
+function cleanMessage(message: ChatMessage): ChatMessage {
+  const content = Array.isArray(message.content) ? cleanParts(message.content) : message.content;
+  const calls = message.tool_calls && mapped(message.tool_calls, (call: ToolCall) => bare(call));
+  const carried = CARRIED in message || 'thinking_blocks' in message;
+  if (!carried && content === message.content && calls === message.tool_calls) return message;
+  const { [CARRIED]: _carried, thinking_blocks: _thinking, ...rest } = message;
+  return { ...rest, ...(content === undefined ? {} : { content }), ...(calls ? { tool_calls: calls } : {}) };
+}
+
+function cleanParts(parts: ContentPart[]): ContentPart[] {
+  const known = parts.some((part) => part.type === CARRIED) ? parts.filter((part) => part.type !== CARRIED) : parts;
+  return mapped(known, (part: ContentPart) => bare(part));
+}
+
+function bare<T extends object>(value: T): T {
+  if (!(CARRIED in value)) return value;
+  const copy = { ...value };
+  Reflect.deleteProperty(copy, CARRIED);
+  return copy;
+}
+
+/** The same array when nothing in it changed. */
+function mapped<T>(list: T[], change: (item: T) => T): T[] {
+  let changed = false;
+  const out = list.map((item) => {
+    const next = change(item);
+    changed ||= next !== item;
+    return next;
+  });
+  return changed ? out : list;
+}
