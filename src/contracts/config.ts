@@ -150,6 +150,10 @@ export interface Config {
     write_timeout_ms: number;
     heartbeat_ms: number;
     max_event_bytes: number;
+    /** Requests served at once; beyond it 503 `overloaded`. 0: no limit. */
+    max_in_flight: number;
+    /** Processes that share the port. */
+    workers: number;
     trusted_proxies: string[];
   };
   auth: { keys: KeyConfig[]; signatures: SignatureConfig[] };
@@ -162,7 +166,7 @@ export interface Config {
       hot_backend: 'memory' | 'redis';
       hot_ttl_seconds: number;
       cold_backend: 'sqlite' | 'postgres';
-      /** Resolved: `sqlite:///abs/path`, `sqlite::memory:` or `postgres://…`. */
+      /** Resolved: `sqlite:////absolute/path` (what follows `sqlite:///` is the path), `sqlite::memory:` or `postgres://…`. */
       database_url: string;
       redis_url: string | undefined;
     };
@@ -173,6 +177,8 @@ export interface Config {
     durability: 'strict' | 'relaxed';
     retention_days: number;
     lease_ms: number;
+    /** Dropped history is summed up by this model instead of being left out. */
+    summarize_dropped?: { model: string; max_tokens: number } | undefined;
   };
   trim: { stateless: boolean };
   tools: ToolConfig[];
@@ -192,4 +198,5 @@ export interface Config {
   plugins: Record<string, unknown>;
   routing: { unknown_model: 'reject' | 'route'; timezone: string };
   redis: { key_prefix: string };
+  log: { level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent' };
 }

@@ -1,5 +1,5 @@
 import type { ChatRequest, Usage } from '../wire/chat.ts';
-import type { Config, Priority } from './config.ts';
+import type { Config, PricingConfig, Priority } from './config.ts';
 import type { HermesError } from './errors.ts';
 import type { ChunkStream, Form } from './stream.ts';
 
@@ -137,7 +137,11 @@ export interface UpstreamTarget {
   reasoning: 'send' | 'strip' | undefined;
   /** The registry model whose prices hold. */
   pricedAs: string;
+  /** Prices of the list entry itself; they win over `pricedAs`. */
+  pricing?: readonly PricingConfig[] | undefined;
   weight: number;
+  /** Of all models that share this identity, the lowest written threshold and the longest written cool-down; absent: the model's own `failover`. */
+  breaker?: { failureThreshold: number; cooldownMs: number } | undefined;
   /** Provider-specific settings of the model (`max_tokens_field`, `stream_options`, …). */
   quirks: Readonly<Record<string, unknown>>;
 }
