@@ -37,7 +37,8 @@ export interface Inbound {
   method: string;
   /** Path with its query, as it came. */
   path: string;
-  bytes: Uint8Array;
+  /** Undefined where the body is not read (pass-through). */
+  bytes: Uint8Array | undefined;
   /** As the door made it. */
   request: ChatRequest;
   /** What the caller proved itself with; for the step `auth` alone, which removes it. */
@@ -53,7 +54,10 @@ export interface Principal {
   /** The key's id or `signature:<service>`; the first part of every stored key. */
   id: string;
   service: string;
+  /** Patterns: what `service_type` may choose among. */
+  services: readonly string[];
   project: string;
+  projects: readonly string[];
   admin: boolean;
   /** Patterns with `*`; what it may use. */
   models: readonly string[];

@@ -6,7 +6,7 @@ import type { Log } from '../contracts/telemetry.ts';
 const SECRETS = ['authorization', 'api_key', 'apiKey', 'cookie', 'password', 'secret', 'x-api-key', 'api-key'];
 
 /** JSON lines on standard output; pretty in a terminal. `level`: pino's names. */
-export function createLog(level: string, stream: NodeJS.WriteStream = process.stdout): Log {
+export function createLog(level: string, stream: NodeJS.WriteStream & { fd: 1 | 2 } = process.stdout): Log {
   const options = {
     level,
     base: { pid: process.pid },

@@ -1,0 +1,70 @@
+import type { Config, Priority } from '../contracts/config.ts';
+import { HermesError } from '../contracts/errors.ts';
+import type { Caller, Exchange, Principal } from '../contracts/exchange.ts';
+import type { HotStore } from '../contracts/hot-store.ts';
+import type { AccessRoom } from '../contracts/rooms.ts';
+import type { Environment, Metrics } from '../contracts/telemetry.ts';
+import { KeyRing } from './keys.ts';
+import { allows } from './patterns.ts';
+import { verifySignature } from './signatures.ts';
+
+export interface AccessDeps {
+  hot: HotStore;
+  metrics: Metrics;
+  environment: Environment;
+}
+
+/** Who asks, and what it may assert. */
+export function createAccessRoom({ hot, metrics, environment }: AccessDeps): AccessRoom {
+  const refusals = metrics.counter('hermes_auth_failures_total', 'Requests refused for their credential.', ['kind']);
+  // Derived from a generation's configuration, so it goes with it.
+  const rings = new WeakMap<Config, KeyRing>();
+  const ringOf = (config: Config): KeyRing => {
+    let ring = rings.get(config);
+    if (ring === undefined) {
+      ring = new KeyRing(config);
+      rings.set(config, ring);
+    }
+    return ring;
+  };
+  const counted = (kind: string, thrown: unknown): never => {
+    refusals.inc({ kind });
+    throw thrown;
+  };
+  return {
+    allows,
+    toCaller,
+    authenticate(config, credential, request) {
+      if (credential === undefined) {
+        return counted('missing', new HermesError('invalid_api_key', 'You did not provide an API key. Send it as "Authorization: Bearer YOUR_KEY".'));
+      }
+      if (credential.kind === 'signature') {
+        return verifySignature(config, credential, request, hot, environment.now()).catch((thrown: unknown) => counted('signature', thrown));
+      }
+      try {
+        return ringOf(config).find(credential.key, environment.now());
+      } catch (thrown) {
+        return counted('key', thrown);
+      }
+    },
+  };
+}
+
+function toCaller({ ask, request }: Pick<Exchange, 'ask' | 'request'>, principal: Principal): Caller {
+  const service = assertedAmong(ask.serviceType, principal.service, principal.services, 'service_type');
+  const project = assertedAmong(ask.project, principal.project, principal.projects, 'project');
+  if (ask.userLevel !== undefined && !allows(principal.userLevels, ask.userLevel)) forbid('user_level', ask.userLevel);
+  if (ask.priority !== undefined && !allows(principal.priorities, ask.priority)) forbid('priority', ask.priority);
+  const priority: Priority = ask.priority ?? 'normal';
+  return { service, project, user: ask.user ?? (request.user || undefined), userLevel: ask.userLevel, priority };
+}
+
+function assertedAmong(asserted: string | undefined, own: string, among: readonly string[], param: string): string {
+  if (asserted === undefined || asserted === own) return own;
+  if (!allows(among, asserted)) forbid(param, asserted);
+  return asserted;
+}
+
+function forbid(param: string, value: string): never {
+  throw new HermesError('permission_denied', `This key may not ask for ${param} "${value.slice(0, 64)}"; leave it out, or let the key's configuration name it.`, { param });
+}
