@@ -1,4 +1,4 @@
-import type { ChatRequest, Usage } from '../wire/chat.ts';
+import type { ChatMessage, ChatRequest, Usage } from '../wire/chat.ts';
 import type { Config, PricingConfig, Priority } from './config.ts';
 import type { HermesError } from './errors.ts';
 import type { ChunkStream, Form } from './stream.ts';
@@ -299,6 +299,8 @@ export interface Exchange {
   principal: Principal | undefined;
   caller: Caller | undefined;
   session: SessionTurn | undefined;
+  /** Finished tool rounds of this turn, in order (the model's message with its calls, then their results): pushed by `tools`, stored by `session` before the answer. */
+  turnMessages?: ChatMessage[] | undefined;
   route: RouteDecision | undefined;
   attempt: Attempt | undefined;
   /** Set: answered. A body may be whole or a stream whatever was asked: the edge converts. */

@@ -58,6 +58,14 @@ export interface OpenTurn {
 export interface SessionsRoom {
   /** Waits for the session (or throws `session_busy`), reads the history, finds the overlap, and puts it before `exchange.request.messages`. */
   begin(exchange: Exchange): Promise<OpenTurn>;
+  /** What a turn begun now would be given: for dry runs. Takes no turn, changes nothing. */
+  recall(config: Config, project: string, session: string): Promise<RecalledSession>;
+}
+export interface RecalledSession {
+  system: readonly ChatMessage[];
+  history: readonly ChatMessage[];
+  /** Of the history, as counted when it was stored. */
+  tokens: number;
 }
 
 /** What a decision looks at: a part of the exchange, so that a dry run needs no whole one. */
@@ -171,6 +179,8 @@ export interface ContextRoom {
   countMessage(message: ChatMessage, modelName: string): Promise<number> | number;
   /** A cheap upper bound: UTF-8 bytes. */
   countText(text: string, modelName: string): Promise<number> | number;
+  /** This message was counted when it was stored: it is not counted again while its content stays as it is. */
+  remember(message: ChatMessage, tokens: number): void;
 }
 export interface FitResult {
   request: ChatRequest;
