@@ -144,8 +144,6 @@ export interface UpstreamTarget {
   /** Prices of the list entry itself; they win over `pricedAs`. */
   pricing?: readonly PricingConfig[] | undefined;
   weight: number;
-  /** Of all models that share this identity, the lowest written threshold and the longest written cool-down; absent: the model's own `failover`. */
-  breaker?: { failureThreshold: number; cooldownMs: number } | undefined;
   /** Provider-specific settings of the model (`max_tokens_field`, `stream_options`, …). */
   quirks: Readonly<Record<string, unknown>>;
 }
