@@ -198,6 +198,8 @@ export interface ToolCallFact {
   request_id: string;
   status: 'ok' | 'error' | 'timeout' | 'unavailable' | 'invalid' | 'replayed' | 'unknown';
   ms: number;
+  /** Requests sent to the tool; 0 when its stored result was taken. For the log. */
+  tries?: number;
 }
 /** The first choice's own outcome, beside a degraded answer. */
 export interface Original {
@@ -281,6 +283,33 @@ export interface Trace {
   readonly spans: readonly Span[];
 }
 
+/**
+ * A request's run, as idempotency keeps it: the same one however many callers wait for it, and whatever crashed before.
+ * Absent on an exchange that nobody keeps (shadow).
+ */
+export interface Run {
+  /** The request id that the run goes by: what tool calls derive their ids from. */
+  readonly id: string;
+  /** The identity of the caller whose id it is. */
+  readonly owner: string;
+  /** An earlier try of this request may have left a log. */
+  readonly resumable: boolean;
+  /** Tools with side effects are on offer: from now on a hang-up no longer ends the run at once, and other instances can find it. */
+  offer(): Promise<void>;
+  /** May a call with side effects begin? Waits for a repeat when everybody has left; once true, the run goes on to its end. */
+  begin(): Promise<boolean>;
+  /** What has been done so far, durable. */
+  readonly log: RunLog;
+}
+/** Steps of a run, each written once. Rejects when the store is away. */
+export interface RunLog {
+  /** Everything that tries of this request have written, by step. */
+  read(): Promise<Map<string, string>>;
+  /** Durable when it resolves. False: this step is written already (by another try, maybe on another instance). */
+  write(step: string, value: string): Promise<boolean>;
+  readStep(step: string): Promise<string | undefined>;
+}
+
 export interface Exchange {
   /** The request id: the caller's, or fresh. */
   readonly id: string;
@@ -299,6 +328,8 @@ export interface Exchange {
   session: SessionTurn | undefined;
   /** Finished tool rounds of this turn, in order (the model's message with its calls, then their results): pushed by `tools`, stored by `session` before the answer. */
   turnMessages?: ChatMessage[] | undefined;
+  /** Set by idempotency on the fork that it runs. */
+  run?: Run | undefined;
   route: RouteDecision | undefined;
   attempt: Attempt | undefined;
   /** Set: answered. A body may be whole or a stream whatever was asked: the edge converts. */

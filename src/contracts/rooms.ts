@@ -1,5 +1,5 @@
 import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
-import type { Config, ModelEntry } from './config.ts';
+import type { Config, ModelEntry, RuleConfig } from './config.ts';
 import type { Answer, Caller, Credential, Exchange, ModelCall, Principal, RouteDecision, UpstreamTarget } from './exchange.ts';
 import type { Next } from './plugin.ts';
 import type { Outcome } from './stream.ts';
@@ -91,6 +91,8 @@ export interface RouteEngine {
 export interface RoutingRoom {
   /** Compiles a generation's rules; throws a plain Error naming the rule. */
   compile(config: Config): RouteEngine;
+  /** The same for other rules under the same configuration (shadow); its decisions are not counted. */
+  compileRules(config: Config, rules: readonly RuleConfig[]): RouteEngine;
 }
 
 export interface ScheduleRoom {
@@ -141,6 +143,8 @@ export interface ToolsRoom {
   offer(exchange: Exchange): boolean;
   /** Runs the rounds: answers of `next`, server-side calls run, results fed back, until the model is done. */
   loop(exchange: Exchange, next: Next): Promise<Answer>;
+  /** What would be on offer, and what was named but may not be used: for dry runs. Changes nothing. */
+  names(subject: Pick<Exchange, 'config' | 'ask' | 'request' | 'caller' | 'principal' | 'route'>): { offered: string[]; unavailable: string[] };
 }
 
 /** The try whose stream was handed out: it hears how that ended. */
