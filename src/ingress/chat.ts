@@ -1,0 +1,211 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { readCredential } from '../access/credential.ts';
+import type { Door, Entered } from '../contracts/door.ts';
+import { HermesError, toHermesError } from '../contracts/errors.ts';
+import type { Answer, Exchange } from '../contracts/exchange.ts';
+import type { Generation } from '../pipeline/generation.ts';
+import { PipelineExchange } from '../pipeline/exchange.ts';
+import { ExchangeTrace } from '../telemetry/trace.ts';
+import { spread } from '../wire/collect.ts';
+import { allHeaders, remoteAddress, withoutCredentials } from './caller-headers.ts';
+import type { Gateway } from './gateway.ts';
+import { costOf, toFactHeaders, toHermesObject } from './hermes-object.ts';
+import { Heartbeat } from './heartbeat.ts';
+import { parseBody } from './parse-body.ts';
+import { readBody } from './read-body.ts';
+import { replyStream } from './stream-reply.ts';
+import { collectAnswer, isCompletion, send, toBodyBytes, toErrorHeaders } from './whole-reply.ts';
+
+const SSE_HEADERS = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' };
+
+/** One chat request from its first byte to its last: every way out of here ends in `gateway.ended`. */
+export async function serveChat(gateway: Gateway, door: Door, request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {
+  const generation = gateway.generation();
+  generation.enter();
+  try {
+    await new ChatRequestRun(gateway, generation, door, request, response, traceId).run();
+  } finally {
+    generation.leave();
+  }
+}
+
+class ChatRequestRun {
+  readonly #gateway: Gateway;
+  readonly #generation: Generation;
+  readonly #door: Door;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #traceId: string;
+  readonly #arrived = performance.now();
+  readonly #startedAt: number;
+  #exchange: PipelineExchange | undefined;
+  #heartbeat: Heartbeat | undefined;
+  #firstTokenMs: number | undefined;
+  #overheadMs: number | undefined;
+
+  constructor(gateway: Gateway, generation: Generation, door: Door, request: IncomingMessage, response: ServerResponse, traceId: string) {
+    this.#gateway = gateway;
+    this.#generation = generation;
+    this.#door = door;
+    this.#request = request;
+    this.#response = response;
+    this.#traceId = traceId;
+    this.#startedAt = gateway.environment.now();
+  }
+
+  async run(): Promise<void> {
+    let error: HermesError | undefined;
+    let status = 500;
+    let deadline: NodeJS.Timeout | undefined;
+    try {
+      const exchange = await this.#begin();
+      this.#exchange = exchange;
+      deadline = this.#watch(exchange);
+      const answer = await this.#generation.chat(exchange);
+      status = answer.status;
+      error = await this.#reply(exchange, answer);
+    } catch (thrown) {
+      error = toHermesError(thrown);
+      if (!(thrown instanceof HermesError)) this.#gateway.log.error({ request_id: this.#traceId, err: thrown }, 'request failed');
+      this.#refuse(error);
+    } finally {
+      clearTimeout(deadline);
+      this.#heartbeat?.stop();
+    }
+    this.#ended(error?.status ?? status, error);
+  }
+
+  /** Reads, checks and translates; the exchange begins. */
+  async #begin(): Promise<PipelineExchange> {
+    const { config } = this.#generation;
+    const request = this.#request;
+    const headers = allHeaders(request);
+    const credential = readCredential(headers);
+    const path = request.url ?? '/';
+    const method = request.method ?? 'POST';
+    // A wrong key is turned away before its body is read; signatures cover the body and are checked by the step `auth`.
+    if (this.#generation.ownAuth && credential?.kind !== 'signature') await this.#gateway.rooms.access.authenticate(config, credential, { method, path, body: undefined });
+    const bytes = await readBody(request, config.server.body_limit);
+    const body = parseBody(bytes, config.server.max_depth);
+    const visible = withoutCredentials(headers);
+    const entered = this.#door.enter(body, visible);
+    return new PipelineExchange({
+      id: entered.ask.requestId ?? this.#traceId,
+      config,
+      headers: visible,
+      ask: entered.ask,
+      wants: this.#toWants(entered, visible),
+      inbound: { form: this.#door.form, method, path, bytes, request: entered.request, remoteAddress: remoteAddress(request, config.server.trusted_proxies), ...(credential ? { credential } : {}) },
+      trace: new ExchangeTrace(this.#traceId, this.#startedAt, this.#arrived, visible.traceparent),
+      deadline: entered.ask.timeoutMs === undefined ? Number.POSITIVE_INFINITY : this.#arrived + entered.ask.timeoutMs,
+      progress: (text) => this.#heartbeat?.progress(text),
+    });
+  }
+
+  #toWants(entered: Entered, headers: Readonly<Record<string, string>>): Exchange['wants'] {
+    const commit = headers['x-hermes-commit'];
+    if (commit !== undefined && commit !== 'content' && commit !== 'complete') throw new HermesError('invalid_value', "'x-hermes-commit' must be content or complete.", { param: 'x-hermes-commit' });
+    return { stream: entered.stream, form: this.#door.form, verbose: entered.extended || headers['x-hermes-verbose'] === '1', usage: entered.usage, commit };
+  }
+
+  /** The client leaving, the deadline, and a sign of life while the answer is awaited. */
+  #watch(exchange: PipelineExchange): NodeJS.Timeout | undefined {
+    const response = this.#response;
+    const left = (): void => {
+      if (!response.writableFinished) exchange.cancel(new HermesError('client_closed', 'The client closed the connection.'));
+    };
+    if (response.destroyed) left();
+    else response.once('close', left);
+    const { heartbeat_ms } = exchange.config.server;
+    if (exchange.wants.stream) this.#heartbeat = new Heartbeat(response, heartbeat_ms, () => response.writeHead(200, { ...SSE_HEADERS, ...this.#idHeaders(exchange.id) }));
+    if (exchange.deadline === Number.POSITIVE_INFINITY) return undefined;
+    const cancel = (): void => exchange.cancel(new HermesError('deadline_exceeded', "The request's own timeout passed before the answer was complete; allow more time, or ask for less."));
+    return setTimeout(cancel, Math.max(0, exchange.deadline - performance.now()));
+  }
+
+  async #reply(exchange: PipelineExchange, first: Answer): Promise<HermesError | undefined> {
+    const { server } = exchange.config;
+    const answer = exchange.wants.stream ? first : await collectAnswer(exchange, first, server.max_event_bytes);
+    this.#overheadMs = performance.now() - this.#arrived - (answer.facts.waitedMs ?? 0);
+    answer.facts.requestId ??= exchange.id;
+    if (answer.error) {
+      this.#replyError(exchange, answer, answer.error);
+      return answer.error;
+    }
+    if (exchange.wants.stream && answer.stream === undefined && isCompletion(answer.view)) answer.stream = spread(answer.view);
+    if (answer.stream !== undefined) return this.#replyStream(exchange, answer);
+    this.#replyWhole(exchange, answer);
+    return undefined;
+  }
+
+  #replyWhole(exchange: PipelineExchange, answer: Answer): void {
+    const cost = costOf(exchange);
+    const bytes = toBodyBytes(exchange, answer, this.#door, () => toHermesObject(exchange, answer.facts, this.#overheadMs ?? 0));
+    send(this.#response, answer.status, { 'content-type': 'application/json', ...this.#headers(exchange, answer), ...(cost === undefined ? {} : { 'x-hermes-cost-usd': String(cost) }), ...this.#closing() }, bytes);
+  }
+
+  async #replyStream(exchange: PipelineExchange, answer: Answer): Promise<HermesError | undefined> {
+    const response = this.#response;
+    if (!response.headersSent && !response.destroyed) {
+      response.writeHead(answer.status, { ...SSE_HEADERS, ...this.#headers(exchange, answer), ...this.#closing() });
+      response.flushHeaders();
+    }
+    return replyStream({
+      exchange,
+      answer,
+      door: this.#door,
+      response,
+      writeTimeoutMs: exchange.config.server.write_timeout_ms,
+      hermes: () => toHermesObject(exchange, answer.facts, this.#overheadMs ?? 0),
+      onFirstContent: () => {
+        this.#firstTokenMs = performance.now() - this.#arrived;
+      },
+    });
+  }
+
+  #replyError(exchange: PipelineExchange, answer: Answer, error: HermesError): void {
+    const response = this.#response;
+    if (response.headersSent) {
+      if (!response.writableEnded && !response.destroyed) response.end(this.#door.createWriter().end({ status: 'failed', error }, answer.facts));
+      return;
+    }
+    const body = Buffer.from(JSON.stringify(this.#door.toError(error, answer.facts)));
+    send(response, error.status, { 'content-type': 'application/json', ...this.#headers(exchange, answer), ...toErrorHeaders(error), ...this.#closing() }, body);
+  }
+
+  /** Refused before the pipeline: only the ids are known. */
+  #refuse(error: HermesError): void {
+    const response = this.#response;
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    send(response, error.status, { 'content-type': 'application/json', ...this.#idHeaders(this.#traceId), ...toErrorHeaders(error), ...this.#closing() }, Buffer.from(JSON.stringify(this.#door.toError(error, { requestId: this.#traceId }))));
+  }
+
+  #headers(exchange: PipelineExchange, answer: Answer): Record<string, string> {
+    return { ...this.#gateway.rooms.limits.headers(exchange), ...this.#door.toHeaders?.(answer), ...answer.headers, ...this.#idHeaders(exchange.id), ...toFactHeaders(exchange, answer, this.#overheadMs ?? 0) };
+  }
+  #idHeaders(requestId: string): Record<string, string> {
+    return { 'x-request-id': this.#traceId, 'x-hermes-request-id': requestId };
+  }
+  #closing(): Record<string, string> {
+    return this.#gateway.draining() ? { connection: 'close' } : {};
+  }
+
+  #ended(status: number, error: HermesError | undefined): void {
+    const exchange = this.#exchange;
+    this.#gateway.ended({
+      exchange,
+      traceId: this.#traceId,
+      requestId: exchange?.id ?? this.#traceId,
+      method: this.#request.method ?? 'POST',
+      path: (this.#request.url ?? '/').split('?')[0] ?? '/',
+      status,
+      error: error?.code,
+      durationMs: performance.now() - this.#arrived,
+      overheadMs: this.#overheadMs,
+      firstTokenMs: this.#firstTokenMs,
+    });
+  }
+}

@@ -1,0 +1,53 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Door } from '../contracts/door.ts';
+import type { Exchange } from '../contracts/exchange.ts';
+import type { Rooms } from '../contracts/rooms.ts';
+import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
+import type { Generation } from '../pipeline/generation.ts';
+
+/** What an exchange leaves behind: for the log line, the metrics and the trace. */
+export interface Ending {
+  exchange: Exchange | undefined;
+  traceId: string;
+  requestId: string;
+  method: string;
+  path: string;
+  /** What the client saw, or would have seen: an error after the head counts as its own status. */
+  status: number;
+  error: string | undefined;
+  durationMs: number;
+  overheadMs: number | undefined;
+  firstTokenMs: number | undefined;
+}
+
+/** An operator's route (`/admin/…`, `/debug/…`, `/console`): gets the parsed query and, for POST, the parsed body. */
+export interface AdminRequest {
+  method: string;
+  path: string;
+  query: URLSearchParams;
+  body: unknown;
+  exchange: Exchange;
+}
+export interface AdminReply {
+  status?: number;
+  contentType?: string;
+  body: unknown;
+}
+
+/** All that ingress needs of the house. */
+export interface Gateway {
+  /** The generation that new exchanges begin with. */
+  generation(): Generation;
+  readonly doors: ReadonlyMap<string, Door>;
+  readonly rooms: Rooms;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly environment: Environment;
+  readonly draining: () => boolean;
+  /** Undefined: ready; else what is missing. */
+  notReady(): Promise<string | undefined>;
+  admin(request: AdminRequest): Promise<AdminReply | undefined>;
+  console(path: string): { contentType: string; bytes: Uint8Array; headers: Record<string, string> } | undefined;
+  proxy(exchange: Exchange, request: IncomingMessage, response: ServerResponse): Promise<void>;
+  ended(ending: Ending): void;
+}

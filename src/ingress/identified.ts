@@ -1,0 +1,57 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { readCredential } from '../access/credential.ts';
+import { HermesError, toHermesError } from '../contracts/errors.ts';
+import type { Answer, Exchange } from '../contracts/exchange.ts';
+import { PipelineExchange } from '../pipeline/exchange.ts';
+import { ExchangeTrace } from '../telemetry/trace.ts';
+import { liftAsk } from '../doors/openai-chat/lift-ask.ts';
+import { allHeaders, remoteAddress, withoutCredentials } from './caller-headers.ts';
+import type { Gateway } from './gateway.ts';
+
+/** An exchange without a chat body: models, pass-through, admin. The caller's fields come by headers alone. */
+export function beginBare(gateway: Gateway, request: IncomingMessage, traceId: string, bytes?: Uint8Array): PipelineExchange {
+  const { config } = gateway.generation();
+  const headers = allHeaders(request);
+  const credential = readCredential(headers);
+  const visible = withoutCredentials(headers);
+  const { ask } = liftAsk({}, visible);
+  const empty = { messages: [] };
+  return new PipelineExchange({
+    id: ask.requestId ?? traceId,
+    config,
+    headers: visible,
+    ask,
+    wants: { stream: false, form: 'openai-chat', verbose: false, usage: false, commit: undefined },
+    inbound: {
+      form: 'openai-chat',
+      method: request.method ?? 'GET',
+      path: request.url ?? '/',
+      bytes,
+      request: empty,
+      remoteAddress: remoteAddress(request, config.server.trusted_proxies),
+      ...(credential ? { credential } : {}),
+    },
+    trace: new ExchangeTrace(traceId, gateway.environment.now(), performance.now(), visible.traceparent),
+    deadline: Number.POSITIVE_INFINITY,
+    progress: () => undefined,
+  });
+}
+
+/** Runs `inside` for a caller that has proved who it is; the answer is what it gives. */
+export async function identified(gateway: Gateway, exchange: PipelineExchange, inside: (exchange: Exchange) => Promise<unknown> | unknown): Promise<Answer> {
+  return gateway.generation().identify(exchange, async () => {
+    exchange.answer = { body: await inside(exchange) };
+    return exchange.answer as Answer;
+  });
+}
+
+export function requireAdmin(exchange: Exchange): void {
+  if (!exchange.principal?.admin) throw new HermesError('permission_denied', 'This route needs an admin key.');
+}
+
+/** Cancels when the client leaves. */
+export function followClient(exchange: PipelineExchange, response: ServerResponse): void {
+  response.once('close', () => {
+    if (!response.writableFinished) exchange.cancel(toHermesError(new HermesError('client_closed', 'The client closed the connection.')));
+  });
+}

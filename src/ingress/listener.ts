@@ -1,0 +1,86 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Config } from '../contracts/config.ts';
+
+export interface ListenerHandlers {
+  request(request: IncomingMessage, response: ServerResponse): void;
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+}
+export interface Listener {
+  readonly port: number;
+  readonly host: string;
+  /** Open sockets. */
+  readonly connections: number;
+  /** Stops listening and closes idle connections; resolves when the last request is over, or after `timeoutMs`, when what is left is cut. */
+  close(timeoutMs: number): Promise<void>;
+}
+
+const MAX_HEADER_BYTES = 32 * 1024;
+const MAX_HEADERS = 200;
+
+/** A listener on node:http with limits against slow and oversized clients. Rejects when the address is taken. */
+export async function listen(config: Config, handlers: ListenerHandlers): Promise<Listener> {
+  const { host, port, header_timeout_ms, request_timeout_ms, keep_alive_timeout_ms } = config.server;
+  const server = createServer(
+    {
+      keepAlive: true,
+      noDelay: true,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: header_timeout_ms,
+      requestTimeout: request_timeout_ms,
+      keepAliveTimeout: keep_alive_timeout_ms,
+      connectionsCheckingInterval: 1000,
+      requireHostHeader: true,
+    },
+    handlers.request,
+  );
+  server.maxHeadersCount = MAX_HEADERS;
+  server.on('upgrade', handlers.upgrade);
+  server.on('clientError', refuseUnreadable);
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  const address = server.address() as AddressInfo;
+  return {
+    port: address.port,
+    host: address.address,
+    get connections() {
+      return sockets.size;
+    },
+    close: (timeoutMs) => drain(server, sockets, timeoutMs),
+  };
+}
+
+/** What cannot be parsed gets one plain answer; a socket that is gone gets none. */
+function refuseUnreadable(error: Error & { code?: string }, socket: Duplex): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const [status, message] =
+    error.code === 'HPE_HEADER_OVERFLOW' ? ['431 Request Header Fields Too Large', 'The request headers are too large.']
+    : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? ['408 Request Timeout', 'The request did not arrive in time.']
+    : ['400 Bad Request', 'The request is not valid HTTP.'];
+  const body = JSON.stringify({ error: { message, type: 'invalid_request_error', param: null, code: null } });
+  socket.end(`HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`);
+}
+
+async function drain(server: Server, sockets: ReadonlySet<Socket>, timeoutMs: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeIdleConnections();
+  const timer = setTimeout(() => {
+    for (const socket of sockets) socket.destroy();
+  }, timeoutMs);
+  await closed;
+  clearTimeout(timer);
+}

@@ -1,0 +1,146 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Door } from '../contracts/door.ts';
+import { HermesError, toHermesError } from '../contracts/errors.ts';
+import type { Answer } from '../contracts/exchange.ts';
+import { isRecord, stringifyJson } from '../wire/json.ts';
+import { serveChat } from './chat.ts';
+import type { AdminReply, Gateway } from './gateway.ts';
+import { beginBare, followClient, identified, requireAdmin } from './identified.ts';
+import { listModels, showModel } from './models.ts';
+import { parseBody } from './parse-body.ts';
+import { readBody } from './read-body.ts';
+import { send, sendError, toErrorHeaders } from './whole-reply.ts';
+
+/** Which door a chat path belongs to. */
+const CHAT_PATHS: Readonly<Record<string, string>> = {
+  '/v1/chat/completions': 'openai-chat',
+  '/v1/chat': 'openai-chat',
+  '/v1/messages': 'anthropic-messages',
+  '/v1/responses': 'openai-responses',
+};
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+/** The one place that maps paths to handlers. Paths are normalised first: what hermes owns never falls through. */
+export function createRouter(gateway: Gateway): (request: IncomingMessage, response: ServerResponse) => void {
+  return (request, response) => {
+    const traceId = gateway.environment.uuid();
+    route(gateway, request, response, traceId).catch((thrown: unknown) => {
+      const error = toHermesError(thrown);
+      if (!(thrown instanceof HermesError)) gateway.log.error({ request_id: traceId, err: thrown }, 'request failed');
+      if (response.headersSent) response.destroy();
+      else sendError(response, error, { 'x-request-id': traceId });
+    });
+  };
+}
+
+/** Dots and doubled slashes resolved, percent-encoded letters decoded; undefined for what is no path. */
+export function normalisePath(url: string): string | undefined {
+  try {
+    const { pathname } = new URL(url, 'http://hermes');
+    const decoded = pathname.replaceAll(/%(2d|2e|5f|7e|3[0-9]|[46][1-9a-f]|[57][0-9a])/gi, (code) => decodeURIComponent(code));
+    const resolved = new URL(decoded.replaceAll(/\/{2,}/g, '/').replaceAll('\\', '/'), 'http://hermes').pathname;
+    return resolved.length > 1 && resolved.endsWith('/') ? resolved.slice(0, -1) : resolved;
+  } catch {
+    return undefined;
+  }
+}
+
+async function route(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {
+  const path = normalisePath(request.url ?? '/');
+  if (path === undefined) throw new HermesError('invalid_request', 'The path is not valid.');
+  const door = doorFor(gateway, path);
+  if (door) {
+    if (request.method !== 'POST') return methodNotAllowed(gateway, request, response, traceId, 'POST');
+    return serveChat(gateway, door, request, response, traceId);
+  }
+  if (path === '/healthz') return sendJson(response, { status: 'ok' });
+  if (path === '/readyz') return ready(gateway, response);
+  if (path === '/metrics') return metrics(gateway, request, response);
+  if (path === '/v1/models' || path.startsWith('/v1/models/')) return models(gateway, request, response, traceId, path);
+  if (path === '/console' || path.startsWith('/console/')) return page(gateway, response, path);
+  if (path.startsWith('/admin/') || path.startsWith('/debug/')) return admin(gateway, request, response, traceId, path);
+  if (path.startsWith('/v1/')) return proxy(gateway, request, response, traceId);
+  throw new HermesError('not_found', `There is nothing at ${path.slice(0, 100)}. Chat is POST /v1/chat/completions.`);
+}
+
+function doorFor(gateway: Gateway, path: string): Door | undefined {
+  const form = CHAT_PATHS[path];
+  if (form === undefined) return undefined;
+  if (form === 'openai-responses' && gateway.generation().config.passthrough.responses) return undefined;
+  return gateway.doors.get(form);
+}
+
+function sendJson(response: ServerResponse, value: unknown, status = 200, headers: Record<string, string> = {}): void {
+  send(response, status, { ...JSON_TYPE, ...headers }, Buffer.from(stringifyJson(value)));
+}
+
+async function ready(gateway: Gateway, response: ServerResponse): Promise<void> {
+  const missing = gateway.draining() ? 'draining' : await gateway.notReady();
+  sendJson(response, missing === undefined ? { status: 'ready' } : { status: 'not ready', reason: missing }, missing === undefined ? 200 : 503);
+}
+
+async function metrics(gateway: Gateway, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { config } = gateway.generation();
+  const variable = config.metrics.token_env;
+  const token = variable === undefined ? undefined : config.secrets.get(variable);
+  if (variable !== undefined && (token === undefined || request.headers.authorization !== `Bearer ${token}`)) throw new HermesError('invalid_api_key', 'The metrics need their token as "Authorization: Bearer …".');
+  send(response, 200, { 'content-type': gateway.metrics.contentType }, Buffer.from(await gateway.metrics.text()));
+}
+
+/** The answer of an identified request: what it gave, or its error. */
+function reply(response: ServerResponse, traceId: string, answer: Answer, render: (view: unknown) => void): void {
+  if (answer.error) sendError(response, answer.error, { 'x-request-id': traceId, ...toErrorHeaders(answer.error) });
+  else render(answer.view);
+}
+
+async function methodNotAllowed(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string, allow: string): Promise<void> {
+  const answer = await identified(gateway, beginBare(gateway, request, traceId), () => {
+    throw new HermesError('method_not_allowed', `Use ${allow} on this path.`, { headers: { allow } });
+  });
+  reply(response, traceId, answer, () => undefined);
+}
+
+async function models(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string, path: string): Promise<void> {
+  if (request.method !== 'GET' && request.method !== 'HEAD') return methodNotAllowed(gateway, request, response, traceId, 'GET');
+  const answer = await identified(gateway, beginBare(gateway, request, traceId), (exchange) =>
+    path === '/v1/models' ? listModels(exchange, gateway.rooms.access) : showModel(exchange, gateway.rooms.access, decodeURIComponent(path.slice('/v1/models/'.length))),
+  );
+  reply(response, traceId, answer, (view) => sendJson(response, view, 200, { 'x-request-id': traceId }));
+}
+
+async function admin(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string, path: string): Promise<void> {
+  const { server } = gateway.generation().config;
+  const hasBody = request.method === 'POST' || request.method === 'PUT' || request.method === 'PATCH';
+  const bytes = hasBody ? await readBody(request, server.body_limit) : undefined;
+  const exchange = beginBare(gateway, request, traceId, bytes);
+  followClient(exchange, response);
+  const answer = await identified(gateway, exchange, async () => {
+    requireAdmin(exchange);
+    const query = new URL(request.url ?? '/', 'http://hermes').searchParams;
+    const body = bytes && bytes.length > 0 ? parseBody(bytes, server.max_depth) : undefined;
+    const found = await gateway.admin({ method: request.method ?? 'GET', path, query, body, exchange });
+    if (found === undefined) throw new HermesError('not_found', `There is nothing at ${request.method} ${path.slice(0, 100)}.`);
+    return found;
+  });
+  reply(response, traceId, answer, (view) => sendAdmin(response, traceId, view));
+}
+
+function sendAdmin(response: ServerResponse, traceId: string, view: unknown): void {
+  const { status = 200, contentType, body } = view as AdminReply;
+  const headers = { 'x-request-id': traceId, 'cache-control': 'no-store' };
+  if (contentType !== undefined) send(response, status, { ...headers, 'content-type': contentType }, Buffer.from(typeof body === 'string' ? body : stringifyJson(body)));
+  else sendJson(response, isRecord(body) || Array.isArray(body) ? body : { data: body }, status, headers);
+}
+
+function page(gateway: Gateway, response: ServerResponse, path: string): void {
+  const found = gateway.console(path);
+  if (found === undefined) throw new HermesError('not_found', 'There is no such page in the console.');
+  send(response, 200, { 'content-type': found.contentType, ...found.headers }, found.bytes);
+}
+
+async function proxy(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {
+  const exchange = beginBare(gateway, request, traceId);
+  followClient(exchange, response);
+  response.setHeader('x-request-id', traceId);
+  await gateway.proxy(exchange, request, response);
+}

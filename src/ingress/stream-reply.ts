@@ -1,0 +1,165 @@
+import type { ServerResponse } from 'node:http';
+import type { Door } from '../contracts/door.ts';
+import { HermesError, toHermesError } from '../contracts/errors.ts';
+import type { Answer, Exchange } from '../contracts/exchange.ts';
+import type { Batch, Chunk, ChunkStream, Outcome, Writer } from '../contracts/stream.ts';
+import { makeChunk, toChatEvent } from '../wire/batch.ts';
+import { type ChatChunk, hasContent, type Usage } from '../wire/chat.ts';
+import { toMarks } from './hermes-object.ts';
+
+export interface StreamReply {
+  exchange: Exchange;
+  answer: Answer;
+  door: Door;
+  response: ServerResponse;
+  writeTimeoutMs: number;
+  /** The `hermes` object for the last chunk; undefined: none. */
+  hermes: () => Record<string, unknown> | undefined;
+  onFirstContent: () => void;
+}
+
+/**
+ * The edge of a stream: reads to its end, always, also when the client is gone. Relays whole batches where it can; takes
+ * usage that nobody asked for out; holds the finish event until the end where something must be durable or added first;
+ * writes the terminal marker, or the one error event.
+ * Gives the error that the stream ended with.
+ */
+export async function replyStream(reply: StreamReply): Promise<HermesError | undefined> {
+  return new StreamEdge(reply).run();
+}
+
+class StreamEdge {
+  readonly #reply: StreamReply;
+  readonly #writer: Writer;
+  readonly #native: boolean;
+  /** The finish event waits for the end. */
+  readonly #holds: boolean;
+  #tail: Chunk[] = [];
+  #holding = false;
+  #usage: Chunk | undefined;
+  #marksDue: boolean;
+  #contentSeen = false;
+  #head: ChatChunk | undefined;
+
+  constructor(reply: StreamReply) {
+    this.#reply = reply;
+    const { exchange, answer, door } = reply;
+    this.#writer = door.createWriter();
+    this.#native = door.form === 'openai-chat';
+    this.#marksDue = answer.facts.degraded === true;
+    this.#holds = answer.holdFinish || exchange.wants.verbose || this.#marksDue;
+  }
+
+  async run(): Promise<HermesError | undefined> {
+    const { answer, exchange, response } = this.#reply;
+    const stream = answer.stream as ChunkStream;
+    let error: HermesError | undefined;
+    try {
+      for (;;) {
+        const next = stream.read();
+        const batch = next instanceof Promise ? await next : next;
+        if (batch === null) break;
+        const bytes = this.#pass(batch);
+        if (bytes !== undefined && bytes.length > 0 && !response.write(bytes)) await this.#drained();
+      }
+    } catch (thrown) {
+      error = toHermesError(thrown);
+    }
+    const outcome: Outcome = error ? { status: 'failed', error } : { status: 'complete' };
+    const end = Buffer.concat([...(error ? [] : this.#ending()), this.#writer.end(outcome, { ...answer.facts, requestId: answer.facts.requestId ?? exchange.id })]);
+    if (!response.destroyed && !response.writableEnded) response.end(end);
+    return error;
+  }
+
+  /** The bytes to send now. */
+  #pass(batch: Batch): Uint8Array | undefined {
+    if (!this.#contentSeen) this.#lookForContent(batch);
+    if (this.#native && !batch.marked && !this.#holding && !this.#marksDue && batch.form === 'openai-chat' && batch.bytes !== undefined) return batch.bytes;
+    const out: Uint8Array[] = [];
+    for (const chunk of batch.chunks) {
+      const passed = this.#takeUsage(chunk);
+      if (passed === undefined) continue;
+      if (this.#holds && (this.#holding || isFinish(passed.view))) {
+        this.#holding = true;
+        this.#tail.push(passed);
+      } else out.push(this.#toEvent(this.#mark(passed)));
+    }
+    return out.length === 1 ? out[0] : Buffer.concat(out);
+  }
+
+  #lookForContent(batch: Batch): void {
+    // A relayed batch is not parsed for this: lifecycle frames are held back inside, what comes first has content in it.
+    if (batch.bytes === undefined && !batch.chunks.some(({ view }) => hasContent(view))) return;
+    this.#contentSeen = true;
+    this.#reply.onFirstContent();
+  }
+
+  /** Usage goes on one last chunk with `choices: []`, and only to who asked for it. */
+  #takeUsage(chunk: Chunk): Chunk | undefined {
+    const { view } = chunk;
+    this.#head ??= view;
+    if (!view.usage) return chunk;
+    const bare = (view.choices?.length ?? 0) === 0;
+    if (!this.#native) return chunk;
+    this.#usage = bare ? chunk : makeChunk(toUsageChunk(view, view.usage));
+    if (bare) return undefined;
+    const { usage: _usage, ...rest } = view;
+    return makeChunk(rest as ChatChunk);
+  }
+
+  #mark(chunk: Chunk): Chunk {
+    if (!this.#marksDue) return chunk;
+    this.#marksDue = false;
+    return makeChunk({ ...chunk.view, ...toMarks(this.#reply.answer.facts) });
+  }
+
+  #toEvent(chunk: Chunk): Uint8Array {
+    return this.#native ? toChatEvent(chunk) : this.#writer.write(chunk.view);
+  }
+
+  /** Held events, usage, and on the very last one what hermes has to say. */
+  #ending(): Uint8Array[] {
+    const { answer, exchange, hermes } = this.#reply;
+    const chunks = [...this.#tail];
+    const { usage } = answer.facts;
+    if (this.#native && exchange.wants.usage) {
+      const last = this.#usage ?? (usage && this.#head ? makeChunk(toUsageChunk(this.#head, usage)) : undefined);
+      if (last) chunks.push(last);
+    }
+    const more = { ...toMarks(answer.facts), ...(this.#native && exchange.wants.verbose ? { hermes: hermes() } : {}) };
+    if (Object.keys(more).length > 0) {
+      const last = chunks.pop();
+      const base = last?.view ?? (this.#head ? toUsageChunk(this.#head, undefined) : undefined);
+      if (base) chunks.push(makeChunk({ ...base, ...more }));
+    }
+    return chunks.map((chunk) => this.#toEvent(chunk));
+  }
+
+  /** A client that does not read must not hold an upstream for ever. */
+  #drained(): Promise<void> {
+    const { response, exchange, writeTimeoutMs } = this.#reply;
+    if (response.destroyed) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        response.off('drain', done).off('close', done);
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        exchange.cancel(new HermesError('client_closed', 'The client does not read.'));
+        response.destroy();
+        done();
+      }, writeTimeoutMs);
+      response.on('drain', done).on('close', done);
+    });
+  }
+}
+
+function isFinish(chunk: Readonly<ChatChunk>): boolean {
+  return Boolean(chunk.choices?.some((choice) => choice.finish_reason));
+}
+
+function toUsageChunk(head: Readonly<ChatChunk>, usage: Usage | undefined): ChatChunk {
+  const { id, created, model, system_fingerprint } = head;
+  return { id, object: 'chat.completion.chunk', created, model, ...(system_fingerprint ? { system_fingerprint } : {}), choices: [], ...(usage ? { usage } : {}) };
+}

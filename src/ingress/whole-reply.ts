@@ -1,0 +1,55 @@
+import type { ServerResponse } from 'node:http';
+import type { Door } from '../contracts/door.ts';
+import { HermesError, toErrorBody } from '../contracts/errors.ts';
+import type { Answer, Exchange } from '../contracts/exchange.ts';
+import type { ChatCompletion } from '../wire/chat.ts';
+import { collect } from '../wire/collect.ts';
+import { isRecord, stringifyJson } from '../wire/json.ts';
+import { toMarks } from './hermes-object.ts';
+
+/** A stream whose client wants JSON is read here; an error of it becomes the answer's. */
+export async function collectAnswer(exchange: Exchange, answer: Answer, maxBytes: number): Promise<Answer> {
+  if (answer.stream === undefined) return answer;
+  const { facts, headers } = answer;
+  try {
+    exchange.answer = { body: await collect(answer.stream, maxBytes), facts, headers };
+  } catch (thrown) {
+    exchange.answer = { error: thrown as HermesError, facts };
+  }
+  return exchange.answer as Answer;
+}
+
+/** The body's bytes: relayed as they came when nothing has to be added and the forms agree. */
+export function toBodyBytes(exchange: Exchange, answer: Answer, door: Door, hermes: () => Record<string, unknown>): Uint8Array {
+  const { facts } = answer;
+  const marks = toMarks(facts);
+  const plain = !exchange.wants.verbose && Object.keys(marks).length === 0;
+  const raw = answer.raw;
+  if (plain && raw?.form === door.form) return raw.bytes;
+  const { view } = answer;
+  if (!isCompletion(view)) return Buffer.from(typeof view === 'string' ? view : stringifyJson(view ?? null));
+  const body = door.toBody(view, facts);
+  const more = { ...marks, ...(exchange.wants.verbose && door.form === 'openai-chat' ? { hermes: hermes() } : {}) };
+  return Buffer.from(stringifyJson(isRecord(body) && Object.keys(more).length > 0 ? { ...body, ...more } : body));
+}
+
+export function isCompletion(view: unknown): view is ChatCompletion {
+  return isRecord(view) && Array.isArray(view.choices);
+}
+
+export function send(response: ServerResponse, status: number, headers: Record<string, string>, bytes: Uint8Array): void {
+  if (response.destroyed || response.writableEnded) return;
+  response.writeHead(status, { ...headers, 'content-length': String(bytes.byteLength) });
+  response.end(bytes);
+}
+
+/** An error outside the pipeline, in OpenAI's shape. */
+export function sendError(response: ServerResponse, error: HermesError, headers: Record<string, string> = {}): void {
+  send(response, error.status, { 'content-type': 'application/json', ...headers, ...toErrorHeaders(error) }, Buffer.from(stringifyJson(toErrorBody(error))));
+}
+
+/** SDKs retry by themselves what they know; they are told where a retry is pointless. */
+export function toErrorHeaders(error: HermesError): Record<string, string> {
+  const policy = !error.retryable && (error.status === 408 || error.status === 409 || error.status === 429 || error.status >= 500);
+  return { ...(policy ? { 'x-should-retry': 'false' } : {}), ...error.headers };
+}
