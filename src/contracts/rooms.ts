@@ -2,7 +2,7 @@ import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
 import type { Config, ModelEntry, RuleConfig } from './config.ts';
 import type { Answer, Caller, Credential, Exchange, ModelCall, Principal, RouteDecision, UpstreamTarget } from './exchange.ts';
 import type { Next } from './plugin.ts';
-import type { Outcome } from './stream.ts';
+import type { Chunk, Outcome } from './stream.ts';
 
 /** What plugins get of the house: one interface a room. Each is made once by app.ts; parameters come with the exchange's own configuration. */
 export interface Rooms {
@@ -52,6 +52,8 @@ export interface LimitsRoom {
 export interface OpenTurn {
   /** Stored history, put before the request by `begin`. */
   history: readonly ChatMessage[];
+  /** A chunk of the answer's stream, in order: the stored answer is built of these. */
+  add(chunk: Chunk): void;
   /** Stores the turn (whole, or partial when the client left) or takes it back; then frees the session. */
   end(exchange: Exchange, outcome: Outcome): Promise<void>;
 }
@@ -159,7 +161,11 @@ export interface UpstreamRoom {
   /** States for views and metrics. */
   states(config: Config): UpstreamState[];
   /** What the balancer would pick now, without picking. */
-  preview(model: ModelEntry, session: string | undefined, project?: string): { upstream: string; weight: number; state: UpstreamState['state']; picked: boolean }[];
+  preview(
+    model: ModelEntry,
+    session: string | undefined,
+    project?: string,
+  ): { upstream: string; weight: number; state: UpstreamState['state']; picked: boolean }[];
   /** Takes an upstream out of service, or back with a clean slate, at once. False: no such upstream. */
   drain(id: string, config?: Config): boolean;
   reset(id: string, config?: Config): boolean;
