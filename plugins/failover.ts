@@ -1,0 +1,17 @@
+import { definePlugin } from '../src/contracts/index.ts';
+import type { OpenAttempt } from '../src/contracts/rooms.ts';
+
+/** Chooses an upstream, tries again elsewhere, falls back; the breaker hears how a stream that was handed out ended. */
+export default definePlugin({
+  name: 'failover',
+  after: 'tools',
+  local: () => ({ open: undefined as OpenAttempt | undefined }),
+  setup: ({ rooms }) => ({
+    async handle(exchange, next, local) {
+      exchange.answer = await rooms.upstream.failover(exchange, next, local);
+    },
+    onEnd(_exchange, outcome, local) {
+      local.open?.end(outcome);
+    },
+  }),
+});

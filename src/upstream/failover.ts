@@ -1,0 +1,62 @@
+import type { ModelEntry } from '../contracts/config.ts';
+import { HermesError } from '../contracts/errors.ts';
+import type { Answer, AnswerInit, Exchange } from '../contracts/exchange.ts';
+import type { Next } from '../contracts/plugin.ts';
+import type { OpenAttempt } from '../contracts/rooms.ts';
+import { toExhausted } from './exhausted.ts';
+import { fallbacks } from './fallbacks.ts';
+import { ModelRun, type RunDeps } from './model-run.ts';
+import { toOriginal } from './original.ts';
+import { RequestLog } from './request-log.ts';
+import type { Failed, Served } from './upstream-try.ts';
+
+export interface Handed {
+  open?: OpenAttempt | undefined;
+}
+
+/** The attempt loop: the routed model's upstreams, then those of its fallbacks. */
+export async function failover(deps: RunDeps, onDegraded: (model: string) => void, exchange: Exchange, next: Next, handed?: Handed): Promise<Answer> {
+  const primary = modelOf(exchange);
+  const log = new RequestLog();
+  let last = primary.id;
+  for (const model of fallbacks(primary, exchange)) {
+    last = model.id;
+    const result = await new ModelRun(deps, exchange, next, model, log).run();
+    if (result === undefined) {
+      if (exchange.cancelled) return toFailed(exchange, last, exchange.cancelled);
+      continue;
+    }
+    if ('error' in result) return toFailed(exchange, last, exchange.cancelled ?? result.error);
+    if (model !== primary) {
+      result.answer.facts.degraded = true;
+      result.answer.facts.original = toOriginal(primary, log);
+      onDegraded(primary.id);
+    }
+    return hand(result, handed);
+  }
+  return toFailed(exchange, last, toExhausted(primary.id, log));
+}
+
+function modelOf({ config, route }: Exchange): ModelEntry {
+  const model = route && (config.registry.models.get(route.model) ?? config.registry.find(route.model));
+  if (model === undefined) throw new HermesError('model_not_found', `The model "${route?.model ?? ''}" is not in the registry.`);
+  return model;
+}
+
+function hand({ answer, attempt }: Served, handed: Handed | undefined): Answer {
+  answer.facts.model = attempt.model.id;
+  answer.facts.upstream = attempt.target.id;
+  if (!attempt.open) return answer;
+  // Nobody will tell how the stream ends: its beginning has to do.
+  if (handed === undefined) attempt.end({ status: 'complete' });
+  else handed.open = attempt;
+  return answer;
+}
+
+function toFailed(exchange: Exchange, model: string, error: HermesError): Answer {
+  const init: AnswerInit = { error, facts: { model, attempts: exchange.calls.length } };
+  exchange.answer = init;
+  return exchange.answer as Answer;
+}
+
+export type { Failed };
