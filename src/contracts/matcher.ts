@@ -25,6 +25,8 @@ export interface Verdict {
   why: string;
   /** Of a condition by meaning: how near the text came, for views. */
   score?: number;
+  /** Nobody could tell (the embedding service is away): no hit, under `not` neither. */
+  unknown?: boolean;
 }
 /** One condition of a rule, compiled. Synchronous unless it must ask somebody. */
 export interface Condition {

@@ -1,0 +1,70 @@
+import type { Config } from '../contracts/config.ts';
+import type { RouteDecision } from '../contracts/exchange.ts';
+import type { RouteEngine, RouteSubject } from '../contracts/rooms.ts';
+import type { Environment } from '../contracts/telemetry.ts';
+import { type Allows, checkModel, namedModel } from './choose-model.ts';
+import { RouteQuestion } from './route-question.ts';
+import type { CompiledRule, RuleSet } from './rule-set.ts';
+
+/** The reserved name that a rule gives for the default model. */
+const DEFAULT_MODEL = 'default_model';
+
+export interface EngineParts {
+  set: RuleSet;
+  config: Config;
+  allows: Allows;
+  environment: Environment;
+  /** Told of each live decision. */
+  count: (rule: string) => void;
+}
+
+export function createEngine(parts: EngineParts): RouteEngine {
+  const { set, config, allows, environment, count } = parts;
+
+  function decisionOf(rule: CompiledRule | undefined, subject: RouteSubject): RouteDecision {
+    const id = rule?.config.model ?? DEFAULT_MODEL;
+    const model = id === DEFAULT_MODEL ? config.registry.defaultModel : (config.registry.find(id)?.id ?? id);
+    checkModel(model, 'model', subject.principal, config, allows);
+    const priority = subject.ask.priority ?? rule?.config.priority;
+    return {
+      rule: rule?.config.id ?? 'default',
+      model,
+      tools: rule ? (rule.config.tools ?? []) : undefined,
+      explicit: false,
+      ...(priority !== undefined && { priority }),
+    };
+  }
+  function explicitDecision(subject: RouteSubject): RouteDecision | undefined {
+    const entry = namedModel(subject, config, allows);
+    if (!entry) return undefined;
+    const { priority } = subject.ask;
+    return { rule: 'none', model: entry.id, tools: undefined, explicit: true, ...(priority !== undefined && { priority }) };
+  }
+
+  return {
+    decide(exchange) {
+      const explicit = explicitDecision(exchange);
+      if (explicit) {
+        count(explicit.rule);
+        return explicit;
+      }
+      const decided = (rule: CompiledRule | undefined): RouteDecision => {
+        count(rule?.config.id ?? 'default');
+        return decisionOf(rule, exchange);
+      };
+      const rule = set.first(new RouteQuestion(exchange, environment.now()));
+      return rule instanceof Promise ? rule.then(decided) : decided(rule);
+    },
+    async explain(subject) {
+      const explicit = explicitDecision(subject);
+      if (explicit) {
+        const how = subject.ask.preferModel !== undefined && subject.ask.preferModel !== 'auto' ? 'prefer_model' : 'model';
+        return { decision: explicit, rule: explicit.rule, why: `${how} names ${explicit.model}, so the rules are skipped`, earlier: [] };
+      }
+      const { rule, verdict, earlier } = await set.firstWithReasons(new RouteQuestion(subject, environment.now()));
+      const decision = decisionOf(rule, subject);
+      const why = verdict?.why ?? 'no rule hit, so the default model serves';
+      return { decision, rule: decision.rule, why, ...(verdict?.score !== undefined && { score: verdict.score }), earlier };
+    },
+  };
+}

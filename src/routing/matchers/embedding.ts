@@ -1,0 +1,48 @@
+import type { Resemblance, Verdict } from '../../contracts/matcher.ts';
+import { defineMatcher } from '../../contracts/matcher.ts';
+import { readTexts } from './conditions/simple.ts';
+
+/**
+ * By meaning: the mean of the `top_k` (1) nearest examples is at least `min_score` (0.72) and, when `min_margin` is set,
+ * that much above the nearest other rule's. The service down or slow: the rule is skipped.
+ */
+export default defineMatcher({
+  compile(value, context) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('embedding takes { examples, top_k, min_score, min_margin }');
+    const settings = new Map<string, unknown>(Object.entries(value));
+    const unknown = [...settings.keys()].find((key) => !['examples', 'top_k', 'min_score', 'min_margin'].includes(key));
+    if (unknown !== undefined) throw new Error(`embedding has no ${JSON.stringify(unknown)}; there are examples, top_k, min_score, min_margin`);
+    const examples = readTexts(settings.get('examples') ?? [], 'examples').filter((example) => example.trim() !== '');
+    if (examples.length === 0) return { never: 'embedding has no examples', hits: () => false, test: () => ({ hit: false, why: 'embedding has no examples' }) };
+    const topK = readNumber(settings.get('top_k') ?? 1, 'top_k', 1, Number.POSITIVE_INFINITY);
+    const minScore = readNumber(settings.get('min_score') ?? 0.72, 'min_score', -1, 1);
+    const margin = settings.get('min_margin');
+    const minMargin = margin === undefined || margin === null ? undefined : readNumber(margin, 'min_margin', 0, 2);
+    const ask = context.resembles(examples, Math.min(Math.floor(topK), examples.length));
+    return {
+      waits: true,
+      test: (input) => {
+        if (input.text.trim() === '') return { hit: false, why: 'the newest user message has no text' };
+        return ask(input).then((resemblance) => judge(resemblance, minScore, minMargin));
+      },
+    };
+  },
+});
+
+function judge(resemblance: Resemblance | undefined, minScore: number, minMargin: number | undefined): Verdict {
+  if (!resemblance) return { hit: false, unknown: true, why: 'skipped: the embedding service gave no answer' };
+  const { score, next } = resemblance;
+  const words = `embedding score ${score.toFixed(3)}`;
+  if (score < minScore) return { hit: false, score, why: `${words} is below min_score ${minScore}` };
+  if (minMargin !== undefined && next !== undefined && score - next < minMargin) {
+    return { hit: false, score, why: `${words} is less than min_margin ${minMargin} above the next rule's ${next.toFixed(3)}` };
+  }
+  return { hit: true, score, why: `${words} is at least min_score ${minScore}` };
+}
+
+function readNumber(value: unknown, key: string, from: number, to: number): number {
+  if (typeof value === 'number' && value >= from && value <= to) return value;
+  throw new Error(
+    `${key} takes a number${to === Number.POSITIVE_INFINITY ? ` of at least ${from}` : ` from ${from} to ${to}`}, not ${JSON.stringify(value) ?? 'nothing'}`,
+  );
+}

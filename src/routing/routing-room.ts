@@ -1,0 +1,87 @@
+import { LRUCache } from 'lru-cache';
+import type { ColdStore } from '../contracts/cold-store.ts';
+import type { Config, RuleConfig } from '../contracts/config.ts';
+import type { Matcher } from '../contracts/matcher.ts';
+import type { RouteEngine, RoutingRoom } from '../contracts/rooms.ts';
+import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
+import type { Allows } from './choose-model.ts';
+import { createEmbedder, type FetchJson } from './embedding/create-embedder.ts';
+import { ExampleBank } from './embedding/example-bank.ts';
+import { VectorCache } from './embedding/vector-cache.ts';
+import { createEngine } from './engine.ts';
+import { RuleSet } from './rule-set.ts';
+
+export interface RoutingDeps {
+  /** The folder src/routing/matchers, and what plugins add. Looked at when rules are compiled. */
+  matchers: ReadonlyMap<string, Matcher>;
+  /** Access room's `allows`: may these patterns (`*`) name this model? */
+  allows: Allows;
+  environment: Environment;
+  log: Log;
+  metrics: Metrics;
+  /** Calls an embedding service; absent (command line, tests): only `builtin` works, the others are skipped. */
+  fetchJson?: FetchJson;
+  /** Keeps example vectors over restarts. */
+  cold?: Pick<ColdStore, 'getValue' | 'setValue'>;
+}
+
+/** Engines of the configurations and rule lists in use; embedders, vectors and breakers outlive a reload. */
+export function createRoutingRoom(deps: RoutingDeps): RoutingRoom {
+  const engines = new WeakMap<Config, RouteEngine>();
+  const candidates = new WeakMap<Config, WeakMap<readonly RuleConfig[], RouteEngine>>();
+  const vectors = new LRUCache<string, VectorCache>({ max: 8 });
+  const hits = deps.metrics.counter('hermes_route_hits_total', 'Requests by the route rule that decided them.', ['route']);
+  const failures = deps.metrics.counter('hermes_embedding_failures_total', 'Times that rules by meaning were skipped because the embedding service failed.', [
+    'reason',
+  ]);
+
+  function build(config: Config, rules: readonly RuleConfig[], count: (rule: string) => void): RouteEngine {
+    const embedder = createEmbedder(config, deps.fetchJson, deps.environment);
+    const cache = vectors.get(embedder.identity) ?? new VectorCache(embedder, deps.cold);
+    vectors.set(embedder.identity, cache);
+    const bank = new ExampleBank(cache, {
+      failed: (reason) => {
+        failures.inc({ reason });
+        deps.log.warn({ reason }, 'the embedding service failed; rules by meaning are skipped');
+      },
+      timeoutMs: config.embedding?.timeout_ms ?? 800,
+    });
+    const set = new RuleSet(rules, deps.matchers, config.routing.timezone, bank);
+    warn(set, bank, config);
+    bank.warm();
+    return createEngine({ set, config, allows: deps.allows, environment: deps.environment, count });
+  }
+
+  function warn(set: RuleSet, bank: ExampleBank, config: Config): void {
+    for (const { config: rule, condition } of set.rules) {
+      if (condition.never !== undefined) deps.log.warn({ rule: rule.id }, `route rule ${rule.id} can never match: ${condition.never}`);
+    }
+    if (bank.size > 0 && !config.embedding) {
+      deps.log.warn({}, 'rules by meaning without an embedding block use the builtin embedding, which compares letters, not meaning');
+    }
+  }
+
+  return {
+    compile(config) {
+      let engine = engines.get(config);
+      if (!engine) {
+        engine = build(config, config.route_rules, (route) => hits.inc({ route }));
+        engines.set(config, engine);
+      }
+      return engine;
+    },
+    compileRules(config, rules) {
+      let known = candidates.get(config);
+      if (!known) {
+        known = new WeakMap();
+        candidates.set(config, known);
+      }
+      let engine = known.get(rules);
+      if (!engine) {
+        engine = build(config, rules, () => undefined);
+        known.set(rules, engine);
+      }
+      return engine;
+    },
+  };
+}

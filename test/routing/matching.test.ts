@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type Asking, asking, routeOf, routing, rule } from './fixture.ts';
+
+const bench = routing([
+  rule('cjk', { keywords: ['订单', '物流'] }),
+  rule('both', { keywords: ['退款', '投诉'], require_all: true }),
+  rule('order', { keywords: ['order'] }),
+  rule('cpp', { keywords: ['C++'] }),
+  rule('cafe', { keywords: ['café'] }),
+  rule('python', { keywords: ['python'] }),
+  rule('cat', { keywords: ['cat'] }),
+  rule('invoice', { keywords: ['发票'] }),
+  rule('wide', { keywords: ['ＶＩＰ卡'] }),
+  rule('phrase', { keywords: ['credit card'] }),
+  rule('number', { keywords: [12306] }),
+  rule('kana', { keywords: ['エラー'] }),
+  rule('hangul', { keywords: ['주문'] }),
+  rule('russian', { keywords: ['заказ'] }),
+  rule('plain', '^ping [0-9]+$'),
+  rule('regex', { regex: 'ticket-[0-9]{4}' }),
+  rule('own flags', { regex: { pattern: 'SKU-[A-Z]{3}', flags: '' } }),
+  rule('dotall', { regex: { pattern: 'begin.*finish', flags: 's' } }),
+  rule('one line', { regex: 'start.*stop' }),
+  rule('brackets', { regex: '全额（含税）' }),
+  rule('level', { user_level: 'vip', keywords: ['zebra'] }),
+  rule('levels', { user_level: ['gold', 'vip'], keywords: ['okapi'] }),
+  rule('service', { service_type: 'kb', keywords: ['giraffe'] }),
+  rule('priority', { priority: 'batch', keywords: ['lion'] }),
+  rule('project', { project: 'library', keywords: ['tiger'] }),
+  rule('open', { hours: '11:00-12:01', keywords: ['monkey'] }),
+  rule('closed', { hours: '12:01-11:00', keywords: ['panda'] }),
+  rule('until now', { hours: '11:00-12:00', keywords: ['koala'] }),
+  rule('over midnight', { hours: '23:00-12:01', keywords: ['owl'] }),
+  rule('any', { any: [{ keywords: ['apple'] }, { regex: 'pea(r|ch)' }] }),
+  rule('all', { all: [{ keywords: ['salt'] }, { regex: 'pepper[0-9]' }] }),
+  rule('not', { keywords: ['banana'], not: { keywords: ['split'] } }),
+  rule('nested', { all: [{ any: [{ keywords: ['bus'] }, { keywords: ['tram'] }] }, { not: { user_level: 'vip' } }, { keywords: ['stop'] }] }),
+  rule('first', { keywords: ['twins'] }),
+  rule('second', { keywords: ['twins'] }),
+  rule('vip without text', { user_level: 'imagevip' }),
+  rule('rest', '.*'),
+]);
+
+describe('which rule hits', () => {
+  const texts: [string, string, string][] = [
+    ['a CJK keyword hits inside a sentence', '帮我查一下订单20240515的状态', 'cjk'],
+    ['any of the keywords is enough', '物流到哪了', 'cjk'],
+    ['CJK beside Latin letters hits', 'my订单no', 'cjk'],
+    ['发票 hits in 我需要开发票', '我需要开发票', 'invoice'],
+    ['require_all needs all', '我要退款', 'rest'],
+    ['require_all in any order', '我要投诉，给我退款', 'both'],
+    ['a word hits in a sentence', 'where is my order?', 'order'],
+    ['a word hits alone', 'order', 'order'],
+    ['a word hits in quotes', '("order")', 'order'],
+    ['a word hits between CJK', '我的order呢', 'order'],
+    ['order does not hit border', 'the border is closed', 'rest'],
+    ['order does not hit reordering or preorders', 'reordering preorders', 'rest'],
+    ['order does not hit with digits or underscores glued on', 'order66 my_order', 'rest'],
+    ['a later whole word hits after an embedded one', 'reorder this order', 'order'],
+    ['cat does not hit concatenate', 'concatenate these', 'rest'],
+    ['python hits in 用python写', '用python写', 'python'],
+    ['C++ hits', 'Explain C++ move semantics', 'cpp'],
+    ['C++ hits at the end', 'I like c++', 'cpp'],
+    ['C++ does not hit inside abc++', 'abc++', 'rest'],
+    ['café hits composed', 'the café at noon', 'cafe'],
+    ['café hits decomposed', 'the cafe\u0301 at noon', 'cafe'],
+    ['café does not hit cafe', 'the cafe at noon', 'rest'],
+    ['full-width letters hit', 'ｍｙ ＯＲＤＥＲ ｐｌｅａｓｅ', 'order'],
+    ['case does not matter', 'MY ORDER', 'order'],
+    ['a full-width keyword hits plain text', '我的vip卡丢了', 'wide'],
+    ['a phrase hits', 'my Credit Card is lost', 'phrase'],
+    ['a phrase hits over a line break', 'my credit\n  card is lost', 'phrase'],
+    ['a number is a keyword', '打12306电话', 'number'],
+    ['half-width kana hit', 'ｴﾗｰが出る', 'kana'],
+    ['a Korean keyword hits with its ending', '주문을 확인해 주세요', 'hangul'],
+    ['a Russian keyword is a word', 'где мой ЗАКАЗ?', 'russian'],
+    ['a Russian keyword does not hit inside a word', 'заказчик', 'rest'],
+    ['an emoji is an edge', '📦order📦', 'order'],
+    ['a plain string is a regular expression', 'ping 42', 'plain'],
+    ['its anchors count', 'please ping 42 now', 'rest'],
+    ['a regular expression hits inside, case ignored', 'about Ticket-2024, please', 'regex'],
+    ['a regular expression misses', 'about ticket-24', 'rest'],
+    ['own flags: case counts', 'the SKU-ABC', 'own flags'],
+    ['own flags: another case misses', 'the sku-abc', 'rest'],
+    ['own flags: the dot takes line breaks', 'begin\nthen finish', 'dotall'],
+    ['without them it does not', 'start\nthen stop', 'rest'],
+    ['full-width brackets in a pattern are letters', '退全额(含税)的', 'brackets'],
+    ['hours that hold', 'monkey', 'open'],
+    ['hours that do not', 'panda', 'rest'],
+    ['hours are half-open', 'koala', 'rest'],
+    ['hours may pass midnight', 'owl', 'over midnight'],
+    ['any: the first arm', 'an apple', 'any'],
+    ['any: the second arm', 'a peach', 'any'],
+    ['all: both', 'salt and pepper7', 'all'],
+    ['all: one is not enough', 'salt and pepper', 'rest'],
+    ['not: holds', 'banana bread', 'not'],
+    ['not: refuses', 'banana split', 'rest'],
+    ['nested conditions', 'the tram stop', 'nested'],
+    ['the first hit wins', 'twins', 'first'],
+    ['a blank message has text', ' ', 'rest'],
+  ];
+  for (const [name, text, want] of texts) it(name, async () => assert.equal(await routeOf(bench, text), want));
+
+  const fields: [string, Asking, string, string][] = [
+    ['user_level hits', { caller: { userLevel: 'vip' } }, 'zebra', 'level'],
+    ['user_level alone is not enough', { caller: { userLevel: 'vip' } }, 'horse', 'rest'],
+    ['another user_level misses', { caller: { userLevel: 'basic' } }, 'zebra', 'rest'],
+    ['no user_level misses', {}, 'zebra', 'rest'],
+    ['one of several levels hits', { caller: { userLevel: 'gold' } }, 'okapi', 'levels'],
+    ['service_type is the service that counts', { caller: { service: 'kb' } }, 'giraffe', 'service'],
+    ['another service misses', {}, 'giraffe', 'rest'],
+    ['priority hits', { caller: { priority: 'batch' } }, 'lion', 'priority'],
+    ['no priority is normal', {}, 'lion', 'rest'],
+    ['project hits', { caller: { project: 'library' } }, 'tiger', 'project'],
+    ['not on a field', { caller: { userLevel: 'vip' } }, 'bus stop', 'rest'],
+  ];
+  for (const [name, more, text, want] of fields) {
+    it(name, async () => assert.equal(await routeOf(bench, { ...more, messages: [{ role: 'user', content: text }] }), want));
+  }
+});
+
+describe('which text decides (field report 32)', () => {
+  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } };
+  const call = { role: 'assistant' as const, content: null, tool_calls: [{ id: 'c1', type: 'function', function: { name: 'look', arguments: '{}' } }] };
+  const conversations: [string, Asking, string][] = [
+    [
+      'the newest user message, not older ones',
+      {
+        messages: [
+          { role: 'user', content: '订单' },
+          { role: 'assistant', content: 'order' },
+          { role: 'user', content: 'hello' },
+        ],
+      },
+      'rest',
+    ],
+    [
+      'not the system prompt',
+      {
+        messages: [
+          { role: 'system', content: '订单' },
+          { role: 'user', content: 'hello' },
+        ],
+      },
+      'rest',
+    ],
+    [
+      'several text parts are one text',
+      {
+        messages: [
+          {
+            role: 'user',
+            content: [
+              { type: 'text', text: '我要退款' },
+              { type: 'text', text: '我要投诉' },
+            ],
+          },
+        ],
+      },
+      'both',
+    ],
+    ['the text beside an image', { messages: [{ role: 'user', content: [image, { type: 'text', text: 'my order' }] }] }, 'order'],
+    ['an image alone has no text: text matchers miss, even .*', { messages: [{ role: 'user', content: [image] }] }, 'default'],
+    [
+      'an image alone does not fall back on an older message',
+      {
+        messages: [
+          { role: 'user', content: '订单' },
+          { role: 'user', content: [image] },
+        ],
+      },
+      'default',
+    ],
+    ['an image alone still hits a rule on fields', { messages: [{ role: 'user', content: [image] }], caller: { userLevel: 'imagevip' } }, 'vip without text'],
+    [
+      'a tool result that comes last keeps its turn',
+      { messages: [{ role: 'user', content: 'my order' }, call, { role: 'tool', tool_call_id: 'c1', content: '退款 投诉 订单' }] },
+      'order',
+    ],
+    ['no user message at all', { messages: [{ role: 'system', content: '订单' }] }, 'default'],
+  ];
+  for (const [name, conversation, want] of conversations) it(name, async () => assert.equal(await routeOf(bench, conversation), want));
+});
+
+describe('a hostile text', () => {
+  it('is decided in linear time by the regular expressions', async () => {
+    const evil = routing([rule('evil', '^(a+)+$'), rule('nested', '(x+x+)+y'), rule('rest', '.*')]);
+    const decide = (length: number) => {
+      const started = process.cpuUsage().user;
+      evil.engine.decide(asking(`${'a'.repeat(length)}!`));
+      return process.cpuUsage().user - started;
+    };
+    decide(50_000);
+    assert.equal(await routeOf(evil, `${'a'.repeat(50_000)}!`), 'rest');
+    // Backtracking would take for ever at 2,000 characters; a linear engine needs seconds for none of these.
+    assert.ok(decide(400_000) < 5_000_000);
+  });
+});
