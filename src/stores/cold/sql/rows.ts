@@ -1,0 +1,188 @@
+import type { ColdSession, LedgerRow, Page, SessionSummary, StoredMessage, TraceRecord, TurnRecord } from '../../../contracts/cold-store.ts';
+import type { ChatMessage } from '../../../wire/chat.ts';
+import { LEDGER_KEYS } from './statements.ts';
+import { decodeText, encodeText, toJson } from './text.ts';
+
+/** A row as either client gives it: PostgreSQL's brings BIGINT as text. */
+export type Cell = string | number | null;
+export type Row = Cell[];
+
+const text = (cell: Cell | undefined): string => decodeText(String(cell ?? ''));
+const number = (cell: Cell | undefined): number => Number(cell ?? 0);
+
+/** sequence, tokens, partial, degraded, message: see READ_SESSION. */
+export function toColdSession(rows: readonly Row[]): ColdSession | undefined {
+  const head = rows.find((row) => number(row[0]) === -1);
+  if (head === undefined) return undefined;
+  const messages = rows
+    .filter((row) => row !== head)
+    .map(([sequence, tokens, partial, degraded, message]) => ({
+      sequence: number(sequence),
+      ...toStoredMessage(JSON.parse(String(message)) as ChatMessage, number(tokens), number(partial), number(degraded)),
+    }));
+  return {
+    version: number(head[1]),
+    total: number(head[2]),
+    system: JSON.parse(String(head[4])) as StoredMessage[],
+    messages: messages.sort((a, b) => a.sequence - b.sequence),
+  };
+}
+function toStoredMessage(message: ChatMessage, tokens: number, partial: number, degraded: number): StoredMessage {
+  return { message, tokens, ...(partial === 1 ? { partial: true } : {}), ...(degraded === 1 ? { degraded: true } : {}) };
+}
+
+export interface TurnRow {
+  project: string;
+  session: string;
+  at: number;
+  requestId: string;
+  baseVersion: number;
+  supersedeFrom: number | null;
+  system: string;
+  model: string;
+  /** The model's entry in the session's list of models. */
+  modelEntry: string;
+  tokens: number;
+  messages: { message: string; tokens: number; partial: 0 | 1; degraded: 0 | 1 }[];
+}
+export function toTurnRow(turn: TurnRecord): TurnRow {
+  return {
+    project: encodeText(turn.project),
+    session: encodeText(turn.session),
+    at: turn.at,
+    requestId: encodeText(turn.requestId),
+    baseVersion: turn.baseVersion,
+    supersedeFrom: turn.supersedeFrom ?? null,
+    system: toJson(turn.system),
+    model: encodeText(turn.model),
+    modelEntry: `\n${JSON.stringify(turn.model)}\n`,
+    tokens: turn.messages.reduce((sum, message) => sum + message.tokens, 0),
+    messages: turn.messages.map((stored) => ({
+      message: toJson(stored.message),
+      tokens: stored.tokens,
+      partial: stored.partial === true ? 1 : 0,
+      degraded: stored.degraded === true ? 1 : 0,
+    })),
+  };
+}
+
+export function toSummary(row: Row): SessionSummary {
+  return {
+    project: text(row[0]),
+    session: text(row[1]),
+    version: number(row[2]),
+    messages: number(row[3]),
+    tokens: number(row[4]),
+    createdAt: number(row[5]),
+    updatedAt: number(row[6]),
+    models: String(row[7])
+      .split('\n')
+      .filter(Boolean)
+      .map((entry) => JSON.parse(entry) as string),
+  };
+}
+
+/** A cursor is opaque to callers; one that is not ours begins at the beginning rather than failing. */
+export function encodeCursor(place: readonly (string | number)[]): string {
+  return Buffer.from(JSON.stringify(place)).toString('base64url');
+}
+export function decodeCursor(cursor: string | undefined, length: number): (string | number)[] | undefined {
+  if (cursor === undefined) return undefined;
+  try {
+    const place: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    if (!Array.isArray(place) || place.length !== length) return undefined;
+    return place.every((part) => typeof part === 'string' || typeof part === 'number') ? place : undefined;
+  } catch {
+    return undefined;
+  }
+}
+/** One row more than `limit` was asked for: it only tells that there is more. */
+export function toPage<T>(rows: readonly Row[], limit: number, map: (row: Row) => T, place: (row: Row) => (string | number)[]): Page<T> {
+  const last = rows.length > limit ? rows[limit - 1] : undefined;
+  return { data: rows.slice(0, limit).map(map), nextCursor: last === undefined ? undefined : encodeCursor(place(last)) };
+}
+
+const MAX_COUNT = 2n ** 63n - 1n;
+/** Rows of one key become one, in key order: an upsert may meet a row only once, and two instances must not lock each other out. */
+export function mergeLedger(rows: readonly LedgerRow[]): LedgerRow[] {
+  const merged = new Map<string, LedgerRow>();
+  for (const row of rows) {
+    const key = JSON.stringify(LEDGER_KEYS.map((name) => row[name]));
+    const sum = merged.get(key);
+    if (sum === undefined) merged.set(key, { ...row });
+    else addLedgerRow(sum, row);
+  }
+  return [...merged].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
+}
+function addLedgerRow(sum: LedgerRow, row: LedgerRow): void {
+  sum.calls += row.calls;
+  sum.failed_calls += row.failed_calls;
+  sum.estimated_calls += row.estimated_calls;
+  sum.input_tokens += row.input_tokens;
+  sum.cached_tokens += row.cached_tokens;
+  sum.output_tokens += row.output_tokens;
+  sum.reasoning_tokens += row.reasoning_tokens;
+  sum.cost_nano_usd += row.cost_nano_usd;
+}
+/** In the order of ADD_TO_LEDGER. Throws on what no engine may take in: sums stay whole. */
+export function ledgerValues(row: LedgerRow): (string | number)[] {
+  const counts = [row.calls, row.failed_calls, row.estimated_calls, row.input_tokens, row.cached_tokens, row.output_tokens, row.reasoning_tokens];
+  if (!counts.every(Number.isSafeInteger) || row.cost_nano_usd > MAX_COUNT || row.cost_nano_usd < -MAX_COUNT)
+    throw new Error('a ledger row has a count that is not a whole number');
+  const names = [row.hour, row.project, row.service, row.user, row.session, row.key, row.route, row.model, row.upstream].map(encodeText);
+  return [...names, row.shadow ? 1 : 0, ...counts, String(row.cost_nano_usd)];
+}
+export function toLedgerRow(row: Row): LedgerRow {
+  return {
+    hour: text(row[0]),
+    project: text(row[1]),
+    service: text(row[2]),
+    user: text(row[3]),
+    session: text(row[4]),
+    key: text(row[5]),
+    route: text(row[6]),
+    model: text(row[7]),
+    upstream: text(row[8]),
+    shadow: number(row[9]) === 1,
+    calls: number(row[10]),
+    failed_calls: number(row[11]),
+    estimated_calls: number(row[12]),
+    input_tokens: number(row[13]),
+    cached_tokens: number(row[14]),
+    output_tokens: number(row[15]),
+    reasoning_tokens: number(row[16]),
+    cost_nano_usd: BigInt(String(row[17])),
+  };
+}
+export function checkLedgerColumns(by: readonly string[]): void {
+  const unknown = by.find((name) => !LEDGER_KEYS.some((key) => key === name));
+  if (unknown !== undefined) throw new Error(`the ledger has no column ${unknown}; there are ${LEDGER_KEYS.join(', ')}`);
+}
+
+/** In the order of WRITE_TRACE. */
+export function traceValues(trace: TraceRecord): (string | number | null)[] {
+  return [
+    encodeText(trace.id),
+    trace.startedAt,
+    encodeText(trace.requestId),
+    encodeText(trace.route),
+    trace.status,
+    trace.session === undefined ? null : encodeText(trace.session),
+    toJson(trace),
+  ];
+}
+export function toTrace(record: Cell | undefined): TraceRecord {
+  const trace = JSON.parse(String(record)) as TraceRecord;
+  return { ...trace, session: trace.session };
+}
+
+/** The end of the keys that begin with `prefix`, in byte order. */
+export function prefixEnd(prefix: string): string {
+  const points = [...prefix];
+  for (let last = points.pop(); last !== undefined; last = points.pop()) {
+    const next = (last.codePointAt(0) ?? 0) + 1;
+    // The surrogates' block is no text: the next code point that is one follows it.
+    if (next <= 0x10ffff) return points.join('') + String.fromCodePoint(next === 0xd800 ? 0xe000 : next);
+  }
+  return '\u{10ffff}\u{10ffff}';
+}

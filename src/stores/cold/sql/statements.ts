@@ -1,0 +1,111 @@
+/** Reading and simple writing, in the SQL that both engines speak; `$n` is rewritten for SQLite. Every one goes by an index. */
+
+/** One query for a session and its newest messages; the session's own row comes first. */
+export const READ_SESSION = `
+  SELECT -1 AS sequence, version AS tokens, message_count AS partial, 0 AS degraded, system AS message
+  FROM sessions WHERE project = $1 AND session = $2
+  UNION ALL
+  SELECT * FROM (
+    SELECT sequence, tokens, partial, degraded, message FROM messages
+    WHERE project = $1 AND session = $2 AND superseded = 0 ORDER BY sequence DESC LIMIT $3) AS newest`;
+
+export const SESSION_VERSION = 'SELECT version FROM sessions WHERE project = $1 AND session = $2';
+
+/** Was this very turn committed before (an answer that got lost on its way back)? */
+export const SAME_TURN = `
+  SELECT version FROM turns WHERE project = $1 AND session = $2 AND version = $3 AND request_id = $4 AND at = $5`;
+
+export const DELETE_SESSION = [
+  'DELETE FROM messages WHERE project = $1 AND session = $2',
+  'DELETE FROM turns WHERE project = $1 AND session = $2',
+  'DELETE FROM sessions WHERE project = $1 AND session = $2',
+] as const;
+export const OLD_SESSIONS = 'SELECT project, session FROM sessions WHERE updated_at < $1 ORDER BY updated_at LIMIT $2';
+
+const SUMMARY = 'SELECT project, session, version, message_count, token_count, created_at, updated_at, models FROM sessions';
+/** Newest first. A cursor is the last row's place. */
+export function listSessionsSql(ofProject: boolean, after: boolean): string {
+  const where: string[] = [];
+  if (ofProject) where.push('project = $2');
+  if (after) where.push(ofProject ? '(updated_at, session) < ($3, $4)' : '(updated_at, project, session) < ($2, $3, $4)');
+  const order = ofProject ? 'updated_at DESC, session DESC' : 'updated_at DESC, project DESC, session DESC';
+  return `${SUMMARY} ${where.length > 0 ? `WHERE ${where.join(' AND ')}` : ''} ORDER BY ${order} LIMIT $1`;
+}
+
+export const GET_VALUE = 'SELECT value FROM stored_values WHERE key = $1 AND (expires_at IS NULL OR expires_at > $2)';
+export const SET_VALUE = `
+  INSERT INTO stored_values (key, value, expires_at, position) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at`;
+/** Set only where there is none, or an expired one. */
+export const SET_VALUE_IF_ABSENT = `
+  INSERT INTO stored_values (key, value, expires_at, position) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at, position = excluded.position
+  WHERE stored_values.expires_at <= $5`;
+export const DELETE_VALUE = 'DELETE FROM stored_values WHERE key = $1';
+export const LIST_VALUES = `
+  SELECT key, value FROM stored_values
+  WHERE key >= $1 AND key < $2 AND (expires_at IS NULL OR expires_at > $3) ORDER BY position, key LIMIT $4`;
+export const SWEEP_VALUES = 'DELETE FROM stored_values WHERE expires_at <= $1';
+export const SWEEP_BATCHES = 'DELETE FROM ledger_batches WHERE at < $1';
+
+export const CLAIM_BATCH = 'INSERT INTO ledger_batches (batch_id, at) VALUES ($1, $2) ON CONFLICT (batch_id) DO NOTHING';
+const LEDGER_COUNTS = ['calls', 'failed_calls', 'estimated_calls', 'input_tokens', 'cached_tokens', 'output_tokens', 'reasoning_tokens', 'cost_nano_usd'];
+export const LEDGER_KEYS = ['hour', 'project', 'service', 'user', 'session', 'key', 'route', 'model', 'upstream', 'shadow'] as const;
+/** `user` is a reserved word of PostgreSQL's. */
+const quoted = (column: string): string => `"${column}"`;
+export const ADD_TO_LEDGER = `
+  INSERT INTO ledger (${[...LEDGER_KEYS, ...LEDGER_COUNTS].map(quoted).join(', ')})
+  VALUES (${[...LEDGER_KEYS, ...LEDGER_COUNTS].map((_, index) => (index === 17 ? 'CAST($18 AS BIGINT)' : `$${index + 1}`)).join(', ')})
+  ON CONFLICT (${LEDGER_KEYS.map(quoted).join(', ')})
+  DO UPDATE SET ${LEDGER_COUNTS.map((count) => `${count} = ledger.${count} + excluded.${count}`).join(', ')}`;
+
+/** `by` holds checked names. Money comes as text: it may pass 2^53. */
+export function readLedgerSql(by: readonly string[], shadow: 'without' | 'with' | 'only'): string {
+  const keys = LEDGER_KEYS.map((key) => (by.includes(key) ? quoted(key) : `${key === 'shadow' ? (shadow === 'only' ? 1 : 0) : "''"} AS ${quoted(key)}`));
+  const sums = LEDGER_COUNTS.map((count) => `CAST(SUM(${count}) AS TEXT) AS ${count}`);
+  const only = { without: 'AND shadow = 0', with: '', only: 'AND shadow = 1' }[shadow];
+  const grouped = by.map(quoted).join(', ');
+  return `SELECT ${[...keys, ...sums].join(', ')} FROM ledger WHERE hour >= $1 AND hour < $2 ${only}
+    ${grouped === '' ? 'HAVING COUNT(*) > 0' : `GROUP BY ${grouped} ORDER BY ${grouped}`}`;
+}
+
+export const WRITE_TRACE = `
+  INSERT INTO traces (id, started_at, request_id, route, status, session, record) VALUES ($1, $2, $3, $4, $5, $6, $7)
+  ON CONFLICT (id) DO UPDATE SET record = excluded.record, status = excluded.status`;
+export const READ_TRACE = 'SELECT record FROM traces WHERE id = $1';
+export const DELETE_TRACES = 'DELETE FROM traces WHERE started_at < $1';
+
+export interface TraceQuery {
+  limit: number;
+  cursor?: string;
+  requestId?: string;
+  route?: string;
+  status?: number;
+  session?: string;
+  from?: number;
+  to?: number;
+}
+/** Newest first; `after` is the last row's place. */
+export function listTraces(
+  query: TraceQuery,
+  after: [number, string] | undefined,
+  encode: (text: string) => string,
+): { sql: string; values: (string | number)[] } {
+  const where: string[] = [];
+  const values: (string | number)[] = [];
+  const add = (condition: string, ...given: (string | number)[]): void => {
+    where.push(given.reduce<string>((text, value) => text.replace('?', `$${values.push(value)}`), condition));
+  };
+  if (query.requestId !== undefined) add('request_id = ?', encode(query.requestId));
+  if (query.route !== undefined) add('route = ?', encode(query.route));
+  if (query.status !== undefined) add('status = ?', query.status);
+  if (query.session !== undefined) add('session = ?', encode(query.session));
+  if (query.from !== undefined) add('started_at >= ?', query.from);
+  if (query.to !== undefined) add('started_at < ?', query.to);
+  if (after !== undefined) add('(started_at, id) < (?, ?)', after[0], after[1]);
+  const limit = `LIMIT $${values.push(query.limit)}`;
+  return {
+    sql: `SELECT started_at, id, record FROM traces ${where.length > 0 ? `WHERE ${where.join(' AND ')}` : ''} ORDER BY started_at DESC, id DESC ${limit}`,
+    values,
+  };
+}

@@ -1,0 +1,128 @@
+import type { ColdSession, LedgerRow, Page, SessionSummary, TraceRecord, TurnRecord } from '../../../contracts/cold-store.ts';
+import * as rows from '../sql/rows.ts';
+import * as sql from '../sql/statements.ts';
+import { decodeText, encodeText } from '../sql/text.ts';
+import { appendTurn } from './append-turn.ts';
+import type { SqliteDatabase } from './database.ts';
+import type { OperationName } from './protocol.ts';
+
+/**
+ * What the thread can do. Results depend on nothing but the database and the arguments (the time is one of them), because the
+ * journal replays calls, not their effects.
+ */
+export interface Operation {
+  writes: boolean;
+  run(db: SqliteDatabase, args: readonly unknown[]): unknown;
+}
+/** The arguments were written by the store itself, of the types that its contract names. */
+function read<A extends readonly unknown[]>(run: (db: SqliteDatabase, ...args: A) => unknown): Operation {
+  return { writes: false, run: (db, args) => run(db, ...(args as A)) };
+}
+function write<A extends readonly unknown[]>(run: (db: SqliteDatabase, ...args: A) => unknown): Operation {
+  return { writes: true, run: (db, args) => run(db, ...(args as A)) };
+}
+
+const SWEEP_STEP = 200;
+
+export const OPERATIONS: Record<OperationName, Operation> = {
+  readSession: read((db, project: string, session: string, limit: number): ColdSession | undefined =>
+    rows.toColdSession(db.all(sql.READ_SESSION, [encodeText(project), encodeText(session), limit])),
+  ),
+  sessionVersion: read((db, project: string, session: string) => Number(db.all(sql.SESSION_VERSION, [encodeText(project), encodeText(session)])[0]?.[0] ?? 0)),
+  appendTurn: write((db, turn: TurnRecord) => appendTurn(db, turn)),
+  listSessions: read(listSessions),
+  deleteSession: write((db, project: string, session: string) => deleteSession(db, encodeText(project), encodeText(session))),
+  deleteSessionsBefore: write(deleteSessionsBefore),
+  getValue: read((db, key: string, now: number) => {
+    const value = db.all(sql.GET_VALUE, [encodeText(key), now])[0]?.[0];
+    return value === undefined ? undefined : decodeText(String(value));
+  }),
+  setValue: write((db, key: string, value: string, expiresAt: number | null, position: number, ifAbsentAt: number | null) => {
+    const values = [encodeText(key), encodeText(value), expiresAt, position];
+    return ifAbsentAt === null ? db.run(sql.SET_VALUE, values) > 0 : db.run(sql.SET_VALUE_IF_ABSENT, [...values, ifAbsentAt]) > 0;
+  }),
+  deleteValue: write((db, key: string) => void db.run(sql.DELETE_VALUE, [encodeText(key)])),
+  listValues: read((db, prefix: string, limit: number, now: number) => {
+    const from = encodeText(prefix);
+    const found = db.all(sql.LIST_VALUES, [from, rows.prefixEnd(from), now, limit]);
+    return found.map(([key, value]) => ({ key: decodeText(String(key)), value: decodeText(String(value)) }));
+  }),
+  addToLedger: write(addToLedger),
+  readLedger: read((db, from: string, to: string, by: string[], shadow: 'without' | 'with' | 'only') =>
+    db.all(sql.readLedgerSql(by, shadow), [from, to]).map(rows.toLedgerRow),
+  ),
+  writeTraces: write((db, traces: TraceRecord[]) => eachAlone(db, traces, (trace) => db.run(sql.WRITE_TRACE, rows.traceValues(trace)))),
+  readTrace: read((db, id: string): TraceRecord | undefined => {
+    const record = db.all(sql.READ_TRACE, [encodeText(id)])[0]?.[0];
+    return record === undefined ? undefined : rows.toTrace(record);
+  }),
+  listTraces: read(listTraces),
+  deleteTracesBefore: write((db, at: number) => db.run(sql.DELETE_TRACES, [at])),
+  sweep: write((db, now: number, batchesBefore: number) => {
+    db.run(sql.SWEEP_VALUES, [now]);
+    db.run(sql.SWEEP_BATCHES, [batchesBefore]);
+  }),
+  healthy: read(() => true),
+};
+
+function listSessions(db: SqliteDatabase, query: { project?: string; limit: number; cursor?: string }): Page<SessionSummary> {
+  const project = query.project === undefined ? [] : [encodeText(query.project)];
+  const after = rows.decodeCursor(query.cursor, 3 - project.length);
+  const found = db.all(sql.listSessionsSql(project.length > 0, after !== undefined), [query.limit + 1, ...project, ...(after ?? [])]);
+  return rows.toPage(found, query.limit, rows.toSummary, (row) => [Number(row[6]), ...(project.length > 0 ? [] : [String(row[0])]), String(row[1])]);
+}
+
+function deleteSession(db: SqliteDatabase, project: string, session: string): boolean {
+  let deleted = 0;
+  for (const statement of sql.DELETE_SESSION) deleted = db.run(statement, [project, session]);
+  return deleted > 0;
+}
+
+function deleteSessionsBefore(db: SqliteDatabase, at: number): number {
+  let deleted = 0;
+  for (;;) {
+    const old = db.all(sql.OLD_SESSIONS, [at, SWEEP_STEP]);
+    for (const [project, session] of old) if (deleteSession(db, String(project), String(session))) deleted += 1;
+    if (old.length < SWEEP_STEP) return deleted;
+  }
+}
+
+/** Gives the number of rows that had to be left out. */
+function addToLedger(
+  db: SqliteDatabase,
+  batchId: string,
+  ledgerRows: readonly (Omit<LedgerRow, 'cost_nano_usd'> & { cost_nano_usd: string })[],
+  at: number,
+): number {
+  if (db.run(sql.CLAIM_BATCH, [encodeText(batchId), at]) === 0) return 0;
+  return eachAlone(db, ledgerRows, (row) => db.run(sql.ADD_TO_LEDGER, rows.ledgerValues({ ...row, cost_nano_usd: BigInt(row.cost_nano_usd) })));
+}
+
+/** One record that the database refuses does not take its neighbours along. */
+function eachAlone<T>(db: SqliteDatabase, records: readonly T[], store: (record: T) => void): number {
+  let refused = 0;
+  for (const record of records) {
+    db.run('SAVEPOINT record');
+    try {
+      store(record);
+    } catch {
+      refused += 1;
+      db.run('ROLLBACK TO record');
+    }
+    db.run('RELEASE record');
+  }
+  return refused;
+}
+
+function listTraces(db: SqliteDatabase, query: sql.TraceQuery): Page<TraceRecord> {
+  const after = rows.decodeCursor(query.cursor, 2);
+  const place: [number, string] | undefined = after === undefined ? undefined : [Number(after[0]), String(after[1])];
+  const select = sql.listTraces({ ...query, limit: query.limit + 1 }, place, encodeText);
+  const found = db.all(select.sql, select.values);
+  return rows.toPage(
+    found,
+    query.limit,
+    (row) => rows.toTrace(row[2]),
+    (row) => [Number(row[0]), String(row[1])],
+  );
+}
