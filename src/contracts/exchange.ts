@@ -310,6 +310,14 @@ export interface RunLog {
   readStep(step: string): Promise<string | undefined>;
 }
 
+/** Tokens held in the limits' buckets from admission to the answer's end. */
+export interface Reservation {
+  /** The recalled history, as a debt, at the first send; once. */
+  topUp(tokens: number): void;
+  /** Settles what was reserved against what was used. Once; later calls are no-ops. */
+  settle(calls: readonly ModelCall[]): void;
+}
+
 export interface Exchange {
   /** The request id: the caller's, or fresh. */
   readonly id: string;
@@ -328,6 +336,8 @@ export interface Exchange {
   session: SessionTurn | undefined;
   /** Finished tool rounds of this turn, in order (the model's message with its calls, then their results): pushed by `tools`, stored by `session` before the answer. */
   turnMessages?: ChatMessage[] | undefined;
+  /** Set by limits. */
+  reservation?: Reservation | undefined;
   /** Set by idempotency on the fork that it runs. */
   run?: Run | undefined;
   route: RouteDecision | undefined;

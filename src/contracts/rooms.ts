@@ -1,6 +1,6 @@
 import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
 import type { Config, ModelEntry, RuleConfig } from './config.ts';
-import type { Answer, Caller, Credential, Exchange, ModelCall, Principal, RouteDecision, UpstreamTarget } from './exchange.ts';
+import type { Answer, Caller, Credential, Exchange, ModelCall, Principal, Reservation, RouteDecision, UpstreamTarget } from './exchange.ts';
 import type { Next } from './plugin.ts';
 import type { Chunk, Outcome } from './stream.ts';
 
@@ -37,10 +37,6 @@ export interface IdempotencyRoom {
   once(exchange: Exchange, next: Next): Promise<Answer> | Answer;
 }
 
-export interface Reservation {
-  /** Settles what was reserved against what was used. Once; later calls are no-ops. */
-  settle(calls: readonly ModelCall[]): void;
-}
 export interface LimitsRoom {
   /** All buckets or none; throws `rate_limit_exceeded` with its headers. Undefined: no rule concerns this exchange. */
   reserve(exchange: Exchange): Promise<Reservation | undefined> | Reservation | undefined;

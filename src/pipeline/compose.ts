@@ -20,7 +20,9 @@ export function compose(layers: readonly Layer[], terminal: Terminal, log: Log):
   const fault: LayerFault = (layer, thrown) => {
     if (thrown instanceof HermesError) return thrown;
     log.error({ plugin: layer.name, err: thrown, optional: layer.optional }, layer.optional ? 'plugin threw and was skipped' : 'plugin threw');
-    return new HermesError('plugin_error', `The plugin "${layer.name}" failed on this request; the log has the details under this request id.`, { cause: thrown });
+    return new HermesError('plugin_error', `The plugin "${layer.name}" failed on this request; the log has the details under this request id.`, {
+      cause: thrown,
+    });
   };
   const runScope = async (exchange: Exchange, from: number): Promise<Answer> => {
     const scope = new Scope(exchange, fault);

@@ -11,12 +11,14 @@ import type {
   Inbound,
   ModelCall,
   Principal,
+  Reservation,
   RouteDecision,
+  Run,
   SessionTurn,
   Trace,
   Wants,
 } from '../contracts/exchange.ts';
-import type { ChatRequest } from '../wire/chat.ts';
+import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
 import { toAnswer } from './answer.ts';
 
 export interface ExchangeInit {
@@ -48,6 +50,9 @@ export class PipelineExchange implements Exchange {
   session: SessionTurn | undefined;
   route: RouteDecision | undefined;
   attempt: Attempt | undefined;
+  turnMessages: ChatMessage[] | undefined;
+  run: Run | undefined;
+  reservation: Reservation | undefined;
   readonly #init: ExchangeInit;
   readonly #calls: ModelCall[];
   #answer: Answer | undefined;
@@ -72,6 +77,9 @@ export class PipelineExchange implements Exchange {
     this.session = parent?.session;
     this.route = over.route ?? parent?.route;
     this.attempt = over.attempt ?? parent?.attempt;
+    this.turnMessages = parent?.turnMessages;
+    this.reservation = over.background ? undefined : parent?.reservation;
+    this.run = over.background ? undefined : parent?.run;
     this.#calls = parent && !over.background ? parent.#calls : [];
     if (parent && !over.detached) parent.onCancel((reason) => this.cancel(reason));
   }

@@ -64,14 +64,20 @@ export async function createGeneration(input: GenerationInput): Promise<Generati
   let heir: Generation | undefined;
   const closeWhenEmpty = (): void => {
     if (!retired || exchanges > 0) return;
-    for (const [name, hook] of hooks) if (heir?.hooks.get(name) !== hook) void Promise.resolve(hook.close?.()).catch((err: unknown) => log.error({ plugin: name, err }, 'plugin close failed'));
+    for (const [name, hook] of hooks)
+      if (heir?.hooks.get(name) !== hook) void Promise.resolve(hook.close?.()).catch((err: unknown) => log.error({ plugin: name, err }, 'plugin close failed'));
   };
   return {
     config,
     chat: compose(layers, terminal, log),
     identify: (exchange, end) => compose(identifyLayers, end, log)(exchange),
     proxy: (exchange, end) => compose(proxyLayers, end, log)(exchange),
-    plugins: ordered.map(({ plugin, file }, index) => ({ name: plugin.name, file: file ?? null, optional: plugin.optional ?? false, hooks: hookNames(layers[index]) })),
+    plugins: ordered.map(({ plugin, file }, index) => ({
+      name: plugin.name,
+      file: file ?? null,
+      optional: plugin.optional ?? false,
+      hooks: hookNames(layers[index]),
+    })),
     ownAuth: ordered.some(({ plugin, file }) => plugin.name === 'auth' && file === undefined),
     hooks,
     enter: () => {
@@ -117,7 +123,11 @@ async function setUp(loaded: LoadedPlugin, value: unknown, previous: Hooks<objec
   try {
     config = plugin.config ? plugin.config.parse(value ?? {}) : value;
   } catch (cause) {
-    throw new PluginLoadError(file ?? plugin.name, `its configuration plugins.${plugin.name} is wrong: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    throw new PluginLoadError(
+      file ?? plugin.name,
+      `its configuration plugins.${plugin.name} is wrong: ${cause instanceof Error ? cause.message : String(cause)}`,
+      cause,
+    );
   }
   try {
     const made = await plugin.setup?.(hermes, config, previous);

@@ -78,10 +78,12 @@ function checkShape(file: string, value: unknown): Plugin<unknown, object> {
   if (!isPlugin(value)) throw new PluginLoadError(file, 'its default export must be a plugin object (see plugins/README.md)');
   if (typeof value.name !== 'string' || value.name === '') throw new PluginLoadError(file, '`name` must be a non-empty string');
   for (const key of Object.keys(value)) if (!FIELDS.has(key)) throw new PluginLoadError(file, `unknown field "${key}"; known are ${[...FIELDS].join(', ')}`);
-  for (const hook of HOOKS) if (value[hook] !== undefined && typeof value[hook] !== 'function') throw new PluginLoadError(file, `\`${hook}\` must be a function`);
+  for (const hook of HOOKS)
+    if (value[hook] !== undefined && typeof value[hook] !== 'function') throw new PluginLoadError(file, `\`${hook}\` must be a function`);
   for (const key of ['before', 'after'] as const) {
     const place = value[key];
-    if (place !== undefined && ![place].flat().every((name) => typeof name === 'string')) throw new PluginLoadError(file, `\`${key}\` must be a plugin's name or a list of names`);
+    if (place !== undefined && ![place].flat().every((name) => typeof name === 'string'))
+      throw new PluginLoadError(file, `\`${key}\` must be a plugin's name or a list of names`);
   }
   return value;
 }

@@ -33,7 +33,8 @@ function anchors({ plugin, file, replaces }: LoadedPlugin): string[] {
 }
 
 function checkNames(who: string, wanted: readonly string[], known: readonly string[]): void {
-  for (const name of wanted) if (!known.includes(name)) throw new Error(`${who} names the plugin "${name}", which does not exist; there are ${known.join(', ')}`);
+  for (const name of wanted)
+    if (!known.includes(name)) throw new Error(`${who} names the plugin "${name}", which does not exist; there are ${known.join(', ')}`);
 }
 
 function place(ordered: LoadedPlugin[], loaded: LoadedPlugin): void {
@@ -48,7 +49,8 @@ function place(ordered: LoadedPlugin[], loaded: LoadedPlugin): void {
   }
   const lowest = Math.max(-1, ...after) + 1;
   const highest = Math.min(ordered.length, ...before);
-  if (lowest > highest) throw new Error(`the plugin "${plugin.name}" cannot stand after ${list(plugin.after).join(', ')} and before ${list(plugin.before).join(', ')}`);
+  if (lowest > highest)
+    throw new Error(`the plugin "${plugin.name}" cannot stand after ${list(plugin.after).join(', ')} and before ${list(plugin.before).join(', ')}`);
   ordered.splice(after.length > 0 ? Math.min(highest, endOfGroup(ordered, lowest - 1)) : highest, 0, loaded);
 }
 

@@ -41,7 +41,11 @@ export class TappedStream implements ChunkStream {
     if (this.#over) return null;
     try {
       const batch = this.#source.read();
-      if (batch instanceof Promise) return batch.then((value) => this.#pass(value), (thrown) => this.#fail(thrown));
+      if (batch instanceof Promise)
+        return batch.then(
+          (value) => this.#pass(value),
+          (thrown) => this.#fail(thrown),
+        );
       return this.#pass(batch);
     } catch (thrown) {
       return this.#fail(thrown);
