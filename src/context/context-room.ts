@@ -1,0 +1,39 @@
+import type { ContextRoom } from '../contracts/rooms.ts';
+import type { Log, Metrics } from '../contracts/telemetry.ts';
+import { createCounter } from './counter.ts';
+import { scaled, scaleOf } from './encoding.ts';
+import { type FitParts, Fitting } from './fit.ts';
+import { MessageCounts } from './message-counts.ts';
+import { ToolResults } from './tool-results.ts';
+
+export interface ContextDeps {
+  log: Log;
+  metrics: Metrics;
+}
+
+/** Counts, trims and summarises. `close` ends the counting thread. */
+export function createContextRoom({ log, metrics }: ContextDeps): ContextRoom & { close(): Promise<void> } {
+  const counter = createCounter(log);
+  const counts = new MessageCounts(counter);
+  const parts: FitParts = { counter, counts, results: new ToolResults() };
+  const trimmed = metrics.counter('hermes_trimmed_messages_total', 'Messages of histories that were left out to fit a target');
+
+  return {
+    async fit(exchange, request, target) {
+      const result = await new Fitting(parts, exchange, request, target).run();
+      if (result.dropped > 0) trimmed.inc({}, result.dropped);
+      return result;
+    },
+    countMessage(message, modelName) {
+      return counts.exactly(message, scaleOf(modelName));
+    },
+    async countText(text, modelName) {
+      const scale = scaleOf(modelName);
+      return scaled(await counter.count(scale.encoding, [text]), scale);
+    },
+    remember(message, tokens) {
+      counts.remember(message, tokens);
+    },
+    close: () => counter.close(),
+  };
+}
