@@ -20,7 +20,11 @@ function formatOf(timezone: string): Intl.DateTimeFormat {
 
 /** Day of the week (0 is Sunday) and minute of the day on the wall clock of `timezone`. */
 export function wallClock(at: number, timezone: string): { day: number; minute: number } {
-  const parts = Object.fromEntries(formatOf(timezone).formatToParts(at).map(({ type, value }) => [type, value]));
+  const parts = Object.fromEntries(
+    formatOf(timezone)
+      .formatToParts(at)
+      .map(({ type, value }) => [type, value]),
+  );
   return { day: DAYS.indexOf((parts.weekday ?? '').toLowerCase()), minute: Number(parts.hour) * 60 + Number(parts.minute) };
 }
 
@@ -32,7 +36,10 @@ function toMinute(text: string): number {
 function toDays(days: string): ReadonlySet<number> {
   const set = new Set<number>();
   for (const part of days.toLowerCase().split(',')) {
-    const [from = '', to = from] = part.trim().split('-').map((name) => name.trim().slice(0, 3));
+    const [from = '', to = from] = part
+      .trim()
+      .split('-')
+      .map((name) => name.trim().slice(0, 3));
     const first = DAYS.indexOf(from);
     const last = DAYS.indexOf(to);
     if (first < 0 || last < 0) continue;
