@@ -120,7 +120,9 @@ export function asking(text: string | Asking): Exchange {
     principal: {
       id: 'key',
       service: 'shop',
+      services: ['*'],
       project: 'shop',
+      projects: ['*'],
       admin: false,
       models: ['*'],
       tools: ['*'],

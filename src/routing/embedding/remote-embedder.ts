@@ -94,7 +94,7 @@ function readVectors(body: unknown, count: number): Float32Array[] {
     const item: unknown = entry;
     if (typeof item !== 'object' || item === null || !('embedding' in item)) break;
     const index = 'index' in item && typeof item.index === 'number' ? item.index : position;
-    vectors[index] = readVector(item.embedding);
+    if (index in vectors) vectors[index] = readVector(item.embedding);
   }
   const complete = vectors.filter((vector) => vector !== undefined);
   if (complete.length !== count || complete.some((vector) => vector.length !== complete[0]?.length)) {

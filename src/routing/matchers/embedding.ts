@@ -3,7 +3,7 @@ import { defineMatcher } from '../../contracts/matcher.ts';
 import { readTexts } from './conditions/simple.ts';
 
 /**
- * By meaning: the mean of the `top_k` (1) nearest examples is at least `min_score` (0.72) and, when `min_margin` is set,
+ * By meaning: the mean of the `top_k` (1) nearest examples is at least `min_score` (0.75) and, when `min_margin` is set,
  * that much above the nearest other rule's. The service down or slow: the rule is skipped.
  */
 export default defineMatcher({
@@ -15,7 +15,7 @@ export default defineMatcher({
     const examples = readTexts(settings.get('examples') ?? [], 'examples').filter((example) => example.trim() !== '');
     if (examples.length === 0) return { never: 'embedding has no examples', hits: () => false, test: () => ({ hit: false, why: 'embedding has no examples' }) };
     const topK = readNumber(settings.get('top_k') ?? 1, 'top_k', 1, Number.POSITIVE_INFINITY);
-    const minScore = readNumber(settings.get('min_score') ?? 0.72, 'min_score', -1, 1);
+    const minScore = readNumber(settings.get('min_score') ?? 0.75, 'min_score', -1, 1);
     const margin = settings.get('min_margin');
     const minMargin = margin === undefined || margin === null ? undefined : readNumber(margin, 'min_margin', 0, 2);
     const ask = context.resembles(examples, Math.min(Math.floor(topK), examples.length));
