@@ -1,0 +1,84 @@
+import { z } from 'zod';
+import { bytes, environmentName, flag, milliseconds, text, whole } from './values.ts';
+
+export const server = z
+  .strictObject({
+    host: text().default('0.0.0.0').describe('Address to listen on. `HOST` and `--host` win over it.'),
+    port: whole(0, 65_535).default(8080).describe('Port to listen on; 0 takes a free one. `PORT` and `--port` win over it.'),
+    body_limit: bytes()
+      .default(20 * 1024 ** 2)
+      .describe('Largest request body, bytes or like 20mb; beyond it 413.'),
+    max_depth: whole(1, 10_000).default(128).describe('Deepest nesting of a JSON body; beyond it 400.'),
+    drain_delay_ms: milliseconds()
+      .default(0)
+      .describe('Milliseconds between SIGTERM (`/readyz` is 503 at once) and the closing of the listener, for load balancers that look slowly.'),
+    drain_timeout_ms: milliseconds()
+      .default(30_000)
+      .describe('Milliseconds that requests in flight may still take when hermes stops; what is left then ends with an error event.'),
+    keep_alive_timeout_ms: milliseconds()
+      .default(75_000)
+      .describe('Milliseconds that an idle client connection stays open; longer than the load balancer in front.'),
+    header_timeout_ms: milliseconds(1).default(30_000).describe('Milliseconds in which a request must have sent its headers.'),
+    request_timeout_ms: milliseconds().default(300_000).describe('Milliseconds in which a request must have arrived whole; 0 is no limit.'),
+    write_timeout_ms: milliseconds().default(60_000).describe('Milliseconds that a client may leave its answer unread before it is cut off; 0 is no limit.'),
+    heartbeat_ms: milliseconds()
+      .default(15_000)
+      .describe('Milliseconds without anything for the client after which a stream is begun with a comment, and then kept alive; 0 is never.'),
+    max_event_bytes: bytes(1024)
+      .default(16 * 1024 ** 2)
+      .describe('Largest single event of a stream, and largest error body of an upstream, bytes or like 16mb.'),
+    max_in_flight: whole(0).default(0).describe('Requests served at once; beyond it 503 `overloaded` with `retry-after`. 0 is no limit.'),
+    workers: whole(1, 256).default(1).describe('Processes that share the port. More than one needs Redis and PostgreSQL to share sessions.'),
+    trusted_proxies: z.array(text()).default([]).describe('Addresses or networks (CIDR) whose `x-forwarded-for` counts; nobody by default.'),
+  })
+  .prefault({})
+  .describe('The listener.');
+
+export const trace = z
+  .strictObject({
+    capture_content: flag().default(false).describe('Keep messages and answers in traces. Off: only sizes, tokens and decisions.'),
+    keep_days: whole(0).default(14).describe('Days that traces are kept; 0 keeps none.'),
+    otlp_endpoint: z
+      .string()
+      .refine((value) => value === '' || /^https?:\/\/\S+$/.test(value), 'must be an http:// or https:// address')
+      .default('')
+      .describe('Base address of an OpenTelemetry collector (`/v1/traces` is added); empty is off.'),
+  })
+  .prefault({})
+  .describe('Traces: one per request, a span a step.');
+
+export const metrics = z
+  .strictObject({ token_env: environmentName().optional().describe('Variable with the bearer token that `GET /metrics` asks for; absent: open.') })
+  .prefault({})
+  .describe('Prometheus metrics.');
+
+export const passthrough = z
+  .strictObject({
+    upstream: text().optional().describe("A provider's name or a model's id: where other `/v1/*` paths go. Absent: they are 404."),
+    body_limit: bytes()
+      .default(1024 ** 3)
+      .describe('Largest upload that is passed through, bytes or like 1gb.'),
+    responses: flag().default(false).describe('Pass `/v1/responses` through instead of translating it.'),
+  })
+  .prefault({})
+  .describe('Other `/v1/*` paths, passed through unchanged.');
+
+export const pipeline = z
+  .strictObject({
+    plugins_dir: text().optional().describe("Folder of your own plugins, relative to this file. Default: the working directory's `plugins/`."),
+    order: z.array(text()).default([]).describe('Names of plugins in the order in which they must stand; the others keep their places.'),
+  })
+  .prefault({})
+  .describe('The plugin pipeline.');
+
+export const plugins = z.record(z.string(), z.unknown()).default({}).describe("Settings of plugins by name; each is checked by the plugin's own schema.");
+
+export const log = z
+  .strictObject({
+    level: z
+      .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+      .default('info')
+      .describe('Least level that is written. `LOG_LEVEL` wins over it.'),
+  })
+  .prefault({})
+  .describe('The log (JSON lines on stdout).');

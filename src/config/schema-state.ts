@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { address, bytes, environmentName, flag, id, milliseconds, seconds, text, whole } from './values.ts';
+
+export const session = z
+  .strictObject({
+    storage: z
+      .strictObject({
+        hot_backend: z
+          .enum(['memory', 'redis'])
+          .optional()
+          .describe('Recent history. Default: `redis` when `REDIS_URL` is set, else `memory`. `redis` without an address is redis://127.0.0.1:6379.'),
+        hot_ttl_seconds: seconds(1).default(600).describe('Seconds without use after which a session leaves the hot store (never the cold one).'),
+        cold_backend: z.enum(['sqlite', 'postgres']).optional().describe('The whole history, for ever. Follows `DATABASE_URL`; against it is an error.'),
+        redis_url: text().optional().describe('Address of Redis; several nodes with commas are a cluster. `REDIS_URL` wins over it.'),
+        database_url: text()
+          .optional()
+          .describe('`sqlite:///./data/hermes.db` (relative to the working directory) or `postgres://…`. `DATABASE_URL` wins over it.'),
+      })
+      .prefault({})
+      .describe('Where sessions are kept.'),
+    max_history_messages: whole(1).default(50).describe('Newest messages that are recalled.'),
+    max_context_tokens: whole(1).default(12_000).describe('Tokens of the request that is sent, history included.'),
+    reserve_tokens: whole(0).default(200).describe('Tokens that always stay free.'),
+    concurrency: z.enum(['serialize', 'reject']).default('serialize').describe('Two turns of one session at once: one waits, or gets 409 `session_busy`.'),
+    durability: z
+      .enum(['strict', 'relaxed'])
+      .default('strict')
+      .describe('Cold store away: `strict` answers session requests with 503, `relaxed` goes on with what is hot.'),
+    retention_days: whole(0).default(0).describe('Days that sessions are kept; 0 keeps for ever.'),
+    lease_ms: milliseconds(1000).default(15_000).describe('Milliseconds that the lease of a crashed instance outlives it, at most.'),
+    summarize_dropped: z
+      .strictObject({
+        model: text().describe('Model (id) that sums up.'),
+        max_tokens: whole(16).default(400).describe('Longest summary, tokens.'),
+      })
+      .optional()
+      .describe('History that trimming would drop is summed up instead. Absent: dropped.'),
+  })
+  .prefault({})
+  .describe('Conversations.');
+
+export const trim = z
+  .strictObject({ stateless: flag().default(false).describe('Also trim requests without a session.') })
+  .prefault({})
+  .describe('Fitting the context.');
+
+export const idempotency = z
+  .strictObject({
+    ttl_seconds: seconds(1).default(86_400).describe('Seconds that an outcome is kept for replay.'),
+    max_bytes: bytes()
+      .default(64 * 1024 ** 2)
+      .describe('Most memory for kept outcomes, bytes or like 64mb.'),
+    sdk_retry_window_seconds: seconds(0).default(600).describe("Seconds in which an SDK's own retry is recognised without an id."),
+    rejoin_seconds: seconds(0)
+      .default(10)
+      .describe('Seconds in which a repeat may join after the client hung up, before a tool with side effects is given up.'),
+  })
+  .prefault({})
+  .describe('Requests that run once.');
+
+export const redis = z
+  .strictObject({ key_prefix: z.string().max(128).default('hermes:').describe('What every Redis key begins with.') })
+  .prefault({})
+  .describe('Redis as a whole.');
+
+export const tools = z
+  .array(
+    z.strictObject({
+      id: id().describe('Name in rules and requests; unique. Dots are mapped for models that do not take them.'),
+      description: z.string().optional().describe('What the model reads.'),
+      parameters: z.record(z.string(), z.unknown()).optional().describe('JSON Schema of the parameters; calls are checked against it.'),
+      endpoint: address().describe('Address that is called: `POST {tool, request_id, session_id, user, params}`.'),
+      timeout_ms: milliseconds(1).default(10_000).describe('Milliseconds for one call.'),
+      retries: whole(0, 20).default(0).describe('Further tries after a time-out or a failure that is safe to retry, under the same `request_id`.'),
+      side_effects: flag()
+        .optional()
+        .meta({ description: 'It changes something: never called twice for one id. Say false when it only reads.', default: true }),
+      secret_env: environmentName().optional().describe('Variable with the secret that signs the calls. Unset refuses the start.'),
+      allow: z
+        .strictObject({
+          services: z.array(text()).default(['*']).describe('Services that may use it.'),
+          user_levels: z.array(text()).default(['*']).describe('User levels that may use it.'),
+        })
+        .prefault({})
+        .describe('Who may use it.'),
+      summary: z
+        .strictObject({
+          keep_last: whole(0).default(3).describe('Newest elements of arrays that stay.'),
+          max_tokens: whole(16).default(400).describe('Tokens of a result beyond which it is reduced for the model; the store keeps the whole.'),
+        })
+        .optional()
+        .describe('Reducing long results. Absent: only when the context does not fit.'),
+      dedupe: z
+        .strictObject({
+          by: z
+            .array(z.string().regex(/^(user|session_id|service|project|params(\..+)?)$/, 'must be user, session_id, service, project, params or params.NAME'))
+            .min(1)
+            .describe('Fields that make two calls the same action.'),
+          window_seconds: seconds(1).default(600).describe('Seconds in which they are one.'),
+        })
+        .optional()
+        .describe('The same action asked for twice, even by different requests, is one.'),
+    }),
+  )
+  .default([])
+  .describe('Server-side tools, run by hermes.');
