@@ -22,6 +22,12 @@ export interface HotStore {
   readonly name: 'memory' | 'redis';
   /** Seen by other instances too: then a hot state can be trusted without asking cold. */
   readonly shared: boolean;
+  /**
+   * How often the engine went away since the start; absent is never. Writes that this process could not make are put right before the
+   * engine is used again. What another process could not write may still be stale then: after an outage a state's version is
+   * checked against cold.
+   */
+  readonly outages?: number;
   getSession(key: string): Promise<HotSession | undefined>;
   /** Replaces the state unless the stored version is newer. Sliding expiry. */
   putSession(key: string, session: HotSession, ttlSeconds: number): Promise<void>;
@@ -36,6 +42,8 @@ export interface HotStore {
   delete(key: string): Promise<void>;
   /** Is it answering now? Never rejects. */
   healthy(): boolean;
+  /** How often it has gone away so far: after each, states that were written before are checked against cold. Engines that cannot go away have none. */
+  readonly outages?: number;
   close(): Promise<void>;
 }
 export class StoreUnavailable extends Error {
