@@ -42,8 +42,6 @@ export interface HotStore {
   delete(key: string): Promise<void>;
   /** Is it answering now? Never rejects. */
   healthy(): boolean;
-  /** How often it has gone away so far: after each, states that were written before are checked against cold. Engines that cannot go away have none. */
-  readonly outages?: number;
   close(): Promise<void>;
 }
 export class StoreUnavailable extends Error {
