@@ -53,7 +53,7 @@ export function checkSecrets(file: Record<string, unknown>, env: Environment, re
       if (typeof name !== 'string' || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || variable(env, name) !== undefined) return;
       report([...path, field], `the environment variable ${name} is ${env[name] === undefined ? 'not set' : 'blank'}: ${why}`);
     };
-    if (Array.isArray(held)) held.forEach((entry, index) => each(entry, [...base, index]));
+    if (Array.isArray(held)) for (const [index, entry] of held.entries()) each(entry, [...base, index]);
     else each(held, base);
   }
 }

@@ -58,7 +58,10 @@ export function reportIssues(issues: readonly Issue[], report: (path: Path, mess
 function reportUnion(branches: readonly (readonly Issue[])[], report: (path: Path, message: string) => void, path: Path): void {
   const isOfThisForm = (branch: readonly Issue[]) => !branch.some((issue) => issue.code === 'invalid_type' && issue.path.length === 0);
   const near = branches.filter(isOfThisForm).sort((a, b) => a.length - b.length)[0];
-  if (near) return reportIssues(near, report, path);
+  if (near) {
+    reportIssues(near, report, path);
+    return;
+  }
   const forms = branches.map((branch) => branch[0]?.message.replace(/^must be /, '') ?? '').filter((form) => form !== '');
   report(path, forms.includes('is missing') ? 'is missing' : `must be ${[...new Set(forms)].join(', or ')}`);
 }

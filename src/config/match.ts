@@ -7,7 +7,7 @@ type Report = (path: Path, message: string) => void;
 
 /** What a schema cannot say of a `match`: unknown keys (there are custom matchers), expressions that do not compile, conditions that are empty. */
 export function checkMatch(match: unknown, path: Path, customMatchers: readonly string[], report: Report): void {
-  if (typeof match === 'string') return checkExpression(match, 'i', path, report);
+  if (typeof match === 'string') checkExpression(match, 'i', path, report);
   if (!isRecord(match)) return;
   const known = [...MATCHERS, ...customMatchers];
   const keys = Object.keys(match);
@@ -25,7 +25,7 @@ export function checkMatch(match: unknown, path: Path, customMatchers: readonly 
   }
   for (const key of ['any', 'all']) {
     const list = match[key];
-    if (Array.isArray(list)) list.forEach((inner, index) => checkMatch(inner, [...path, key, index], customMatchers, report));
+    if (Array.isArray(list)) for (const [index, inner] of list.entries()) checkMatch(inner, [...path, key, index], customMatchers, report);
   }
   if (match.not !== undefined) checkMatch(match.not, [...path, 'not'], customMatchers, report);
 }

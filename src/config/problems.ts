@@ -30,7 +30,8 @@ export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
 
   constructor(problems: readonly ConfigProblem[]) {
-    const sorted = [...problems].sort((a, b) => (a.file === b.file ? a.line - b.line || a.column - b.column : 0));
+    const files = [...new Set(problems.map((problem) => problem.file))];
+    const sorted = [...problems].sort((a, b) => files.indexOf(a.file) - files.indexOf(b.file) || a.line - b.line || a.column - b.column);
     super(sorted.map(formatProblem).join('\n'));
     this.name = 'ConfigError';
     this.problems = sorted;

@@ -107,11 +107,17 @@ function providerTarget(model: ModelFile, entry: UpstreamFile, path: Path, model
     const donor = [...models.values()].find((other) => other.provider === target);
     if (!donor) throw new Error(`no model of the provider ${target}`);
     context.warn(path, `has no model_name: takes \`${donor.model_name ?? donor.id}\` with the address, price and window of \`${donor.id}\``);
-    return prefix(withEntry(ownBlock(donor, context), entry));
+    return prefix(withEntry(withoutPace(ownBlock(donor, context)), entry));
   }
   const names = { id: `${target}/${model_name}`, providerName: target, modelName: model_name, pricedAs: `${target}/${model_name}` };
   const block = toBlock(names, providerEntry(target, context), own, context.known);
   return knownUpstream(block, own, models, context);
+}
+
+/** Time-outs and `max_tokens` are no part of what a provider's target borrows: the listing model's hold. */
+function withoutPace(block: Block): Block {
+  const { timeout_ms: _, first_token_timeout_ms: __, max_tokens: ___, ...layer } = block.layer;
+  return { ...block, layer };
 }
 
 /** The same address, key and name as a registered model: the same upstream, whose price and window are known. */
@@ -120,7 +126,7 @@ function knownUpstream(block: Block, own: Partial<UpstreamFile>, models: Readonl
   for (const other of models.values()) {
     if (other.provider !== block.providerName) continue;
     const theirs = ownBlock(other, context);
-    if (identity(theirs) === identity(block)) return { ...block, layer: join(theirs.layer, own), pricedAs: other.id };
+    if (identity(theirs) === identity(block)) return { ...block, layer: join(withoutPace(theirs).layer, own), pricedAs: other.id };
   }
   return block;
 }

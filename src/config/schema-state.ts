@@ -36,6 +36,7 @@ export const session = z
       .optional()
       .describe('History that trimming would drop is summed up instead. Absent: dropped.'),
   })
+  .refine((value) => value.reserve_tokens < value.max_context_tokens, { path: ['reserve_tokens'], error: 'must be less than max_context_tokens' })
   .prefault({})
   .describe('Conversations.');
 

@@ -13,7 +13,7 @@ export function substitute(text: string, env: Readonly<Record<string, string | u
     const parts = whole.endsWith('}') ? NAME.exec(inner ?? '') : null;
     const name = parts?.[1];
     if (name === undefined) {
-      problems.push('has a ${…} that is not ${NAME} or ${NAME:-default}; a plain ${ is written $${');
+      problems.push(`has a $\{…} that is not $\{NAME} or $\{NAME:-default}; a plain $\{ is written $$\{`);
       return whole;
     }
     const value = Object.hasOwn(env, name) ? env[name] : undefined;

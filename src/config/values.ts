@@ -36,7 +36,10 @@ export const whole = (least: number, most = Number.MAX_SAFE_INTEGER) => z.prepro
 export const decimal = (least: number, most = Number.MAX_SAFE_INTEGER) => z.preprocess(toNumber, z.number().min(least).max(most));
 export const flag = () => z.preprocess(toBoolean, z.boolean());
 export const bytes = (least = 1) =>
-  z.preprocess(toBytes, z.number({ error: 'must be a size: bytes, or like 512kb, 20mb, 1gb' }).int('must be a whole number of bytes').min(least));
+  z.preprocess(
+    toBytes,
+    z.number({ error: 'must be a size: bytes, or like 512kb, 20mb, 1gb' }).int('must be a whole number of bytes').min(least).meta({ also: 'size' }),
+  );
 export const milliseconds = (least = 0) =>
   z.preprocess(
     toDuration(1),
@@ -44,7 +47,8 @@ export const milliseconds = (least = 0) =>
       .number({ error: 'must be a whole number of milliseconds, or like 500ms, 15s, 2m' })
       .int('must be a whole number of milliseconds')
       .min(least)
-      .max(LONGEST_TIMER_MS),
+      .max(LONGEST_TIMER_MS)
+      .meta({ also: 'duration' }),
   );
 export const seconds = (least = 0) =>
   z.preprocess(
@@ -53,7 +57,8 @@ export const seconds = (least = 0) =>
       .number({ error: 'must be a whole number of seconds, or like 90s, 10m, 24h' })
       .int('must be a whole number of seconds')
       .min(least)
-      .max(10 ** 10),
+      .max(10 ** 10)
+      .meta({ also: 'duration' }),
   );
 
 /** `*` patterns and plain names. */
