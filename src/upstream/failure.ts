@@ -23,6 +23,6 @@ export function failureOf(error: HermesError): UpstreamFailure | undefined {
   return undefined;
 }
 
-function isFailure(value: object): value is UpstreamFailure {
+export function isFailure(value: object): value is UpstreamFailure {
   return 'kind' in value && KINDS.has(value.kind) && 'status' in value && typeof value.status === 'number';
 }

@@ -135,7 +135,7 @@ export class ModelRun {
       if (!this.#canServe(target)) continue;
       const breaker = this.#deps.breakers.of(target);
       const until = Math.max(breaker.asideUntil, this.#readyAt?.get(target.identity) ?? 0);
-      if (until > now && breaker.available(until)) wait = Math.min(wait, until - now);
+      if (breaker.available(Math.max(until, now))) wait = Math.min(wait, Math.max(0, until - now));
     }
     if (wait > this.#model.failover.max_retry_after_ms || wait >= this.#exchange.deadline - performance.now()) return false;
     return pause(this.#exchange, wait);
