@@ -9,7 +9,7 @@ const MARK = `\u0001${randomBytes(9).toString('base64url')}:`;
 const MARKED = new RegExp(`"\\\\u0001${MARK.slice(1)}(-?\\d+)"`, 'g');
 const LONG_NUMBER = /\d{16}/;
 /** A string literal, or an integer of 16 digits and more that stands where a value may stand. */
-const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/g;
+const TOKENS = /"(?:[^"\\]|\\.)*"|(?<![\d.eE+-])-?\d{16,}(?![\d.eE])/g;
 
 /** Throws a SyntaxError like JSON.parse. */
 export function parseJson(text: string): unknown {
