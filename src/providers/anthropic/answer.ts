@@ -18,8 +18,8 @@ export function toCompletion(bytes: Uint8Array, context: AnswerContext): ChatCom
   const reason = typeof body.stop_reason === 'string' ? body.stop_reason : '';
   const message = toMessage(Array.isArray(body.content) ? body.content : [], context.names);
   const said = Boolean(message.content || message.reasoning_content || message.tool_calls || message.thinking_blocks);
-  // Silence with a reason (a limit, a refusal, a stop sequence at once) is an answer; without one, another try may say something.
-  if (!said && (reason === '' || reason === 'end_turn' || reason === 'tool_use')) throw emptyAnswer();
+  // Silence with a reason is an answer (Claude ends a turn without a word when a tool has said it all); without one, another try may say something.
+  if (!said && (reason === '' || reason === 'tool_use')) throw emptyAnswer();
   const explanation = refusalText(body.stop_details);
   if (reason === 'refusal' && explanation) message.refusal = explanation;
   const finish = mapFinish(reason, message.tool_calls !== undefined);

@@ -23,7 +23,8 @@ interface OpenBlock {
 
 /**
  * Anthropic's named events to canonical chunks. Usage rides on the finish chunk: Anthropic's counters are cumulative, and
- * only the last ones are told. A signed thinking block comes whole, when it ends, as `thinking_blocks`.
+ * only the last ones are told. So do the signed thinking blocks: the SDKs' accumulators overwrite (Node) or refuse (Python)
+ * an unknown list that comes more than once.
  */
 export class AnthropicReader implements Reader {
   readonly #context: AnswerContext;
@@ -31,6 +32,7 @@ export class AnthropicReader implements Reader {
   #counters: Counters = {};
   /** By Anthropic's index: blocks may interleave. */
   readonly #blocks = new Map<number, OpenBlock>();
+  readonly #thinking: Record<string, unknown>[] = [];
   #calls = 0;
   #texted = false;
   #finished = false;
@@ -83,7 +85,7 @@ export class AnthropicReader implements Reader {
       const name = this.#context.names.fromWire(String(block.name));
       return this.#chunk(this.#call({ index: open.call, id: String(block.id), type: 'function', function: { name, arguments: '' } }));
     }
-    if (open.type === 'redacted_thinking') return this.#chunk({ thinking_blocks: [keepThinking(block, position)] });
+    if (open.type === 'redacted_thinking') this.#thinking.push(keepThinking(block, position));
     if (open.type === 'text' && typeof block.text === 'string' && block.text !== '') return this.#text(block.text);
     if (open.type === 'thinking' && typeof block.thinking === 'string' && block.thinking !== '') return this.#chunk({ reasoning_content: block.thinking });
     return null;
@@ -125,7 +127,7 @@ export class AnthropicReader implements Reader {
     const open = this.#blocks.get(indexOf(event));
     this.#blocks.delete(indexOf(event));
     if (open?.type === 'tool_use' && !open.fragments) return this.#chunk(this.#call({ index: open.call, function: { arguments: open.input } }));
-    if (open?.type === 'thinking' && open.thinking.signature) return this.#chunk({ thinking_blocks: [keepThinking(open.thinking, open.position)] });
+    if (open?.type === 'thinking' && open.thinking.signature) this.#thinking.push(keepThinking(open.thinking, open.position));
     return null;
   }
 
@@ -139,7 +141,8 @@ export class AnthropicReader implements Reader {
     if (reason === undefined) return null;
     this.#finished = true;
     const explanation = reason === 'refusal' ? refusalText(delta.stop_details) : undefined;
-    const chunk = { ...this.#chunk({ ...this.#unsaidInput(), ...(explanation ? { refusal: explanation } : {}) }), ...more };
+    const thinking = this.#thinking.length > 0 ? { thinking_blocks: this.#thinking } : {};
+    const chunk = { ...this.#chunk({ ...this.#unsaidInput(), ...thinking, ...(explanation ? { refusal: explanation } : {}) }), ...more };
     const choice = chunk.choices[0];
     const finish = mapFinish(reason, this.#calls > 0);
     if (choice) choice.finish_reason = finish === 'tool_calls' && this.#context.legacy ? 'function_call' : finish;

@@ -1,4 +1,3 @@
-import type { ChatMessage } from '../../wire/chat.ts';
 import { isRecord } from '../../wire/json.ts';
 import { type Generation, thinks, thinksAdaptively } from './generation.ts';
 
@@ -80,17 +79,4 @@ function withBudget(native: Record<string, unknown> | undefined, effort: string 
   const budget = Math.max(MIN_BUDGET, Math.floor(fits));
   const display = native && 'display' in native ? { display: native.display } : {};
   return { thinking: { type: 'enabled', budget_tokens: budget, ...display }, maxTokens, active: true, dropped: [] };
-}
-
-/**
- * With thinking on, the assistant turn of a tool loop must begin with its thinking. A caller that lost it (other makers'
- * calls, a client that keeps only what it knows) would get a 400: then the loop goes on without.
- */
-export function lostThinking(messages: readonly ChatMessage[]): boolean {
-  for (let i = messages.length - 1; i >= 0; i--) {
-    const message = messages[i];
-    if (message?.role === 'user') return false;
-    if (message?.role === 'assistant' && message.tool_calls?.length) return !(Array.isArray(message.thinking_blocks) && message.thinking_blocks.length > 0);
-  }
-  return false;
 }

@@ -8,9 +8,9 @@ import type { Block } from './blocks.ts';
 import { droppedParameters, NATIVE_PARAMETERS } from './dropped.ts';
 import { defaultMaxTokens, type Generation, generationOf, structuresOutput, takesPrefill } from './generation.ts';
 import { toSampling } from './sampling.ts';
-import { lostThinking, type Thinking, toThinking } from './thinking.ts';
+import { type Thinking, toThinking } from './thinking.ts';
 import { functionNames, toTooling } from './tools.ts';
-import { toConversation } from './turns.ts';
+import { lostThinking, mendEnd, toConversation } from './turns.ts';
 
 export interface AnthropicRequest {
   body: Record<string, unknown>;
@@ -28,12 +28,9 @@ export function toAnthropicRequest(request: ChatRequest, target: UpstreamTarget,
   const names = createNameMap(functionNames(request));
   const tooling = toTooling(request, names, structuresOutput(generation));
   const forced = tooling.choice?.type === 'any' || tooling.choice?.type === 'tool';
-  const thinking = thinkingFor(request, native, target, generation, !forced);
-  const { system, turns, dropped } = toConversation(request.messages, {
-    names,
-    sendThinking: target.reasoning !== 'strip',
-    prefill: takesPrefill(generation) && !thinking.active,
-  });
+  const { system, turns, dropped } = toConversation(request.messages, { names, sendThinking: target.reasoning !== 'strip' });
+  const thinking = thinkingFor(request, native, target, generation, !forced && !lostThinking(turns));
+  mendEnd(turns, takesPrefill(generation) && !thinking.active);
   const sampling = toSampling(request, native.top_k, { generation, accepted: apiVersion < BEARER_VERSION, thinking: thinking.active });
   const output = outputConfig(request, native, thinking, target, generation);
   const stops = stopSequences(request.stop);
@@ -82,7 +79,7 @@ function thinkingFor(request: ChatRequest, native: Record<string, unknown>, targ
   return toThinking(
     // A native effort stands on its own: it is not a wish for thinking.
     { effort: native.thinking === undefined && explicit !== undefined ? undefined : request.reasoning_effort, native: native.thinking },
-    { generation, maxTokens: bounded, defaultMaxTokens: defaultMaxTokens(generation), ceiling, possible: possible && !lostThinking(request.messages) },
+    { generation, maxTokens: bounded, defaultMaxTokens: defaultMaxTokens(generation), ceiling, possible },
   );
 }
 

@@ -17,8 +17,6 @@ export interface ConversationOptions {
   names: NameMap;
   /** Signed thinking goes back to Anthropic only. */
   sendThinking: boolean;
-  /** May the assistant have the last word? */
-  prefill: boolean;
 }
 
 /** Said for a turn that must be there and has nothing to say: the API refuses empty and blank ones. */
@@ -79,14 +77,16 @@ class ConversationBuilder {
 
   build(): Conversation {
     this.#settle();
-    this.#mendEnds();
+    for (const turn of this.#turns) if (turn.content.length === 0) turn.content.push({ type: 'text', text: NOTHING });
+    if (this.#turns[0]?.role !== 'user')
+      this.#turns.unshift({ role: 'user', content: [{ type: 'text', text: this.#turns.length > 0 ? ASSISTANT_FIRST : NOTHING }] });
     return { system: this.#system, turns: this.#turns, dropped: [...this.#dropped] };
   }
 
   #addUser(message: ChatMessage, path: string): void {
     const blocks = toBlocks(message.content, `${path}.content`);
     if (blocks.length > 0) this.#turn('user').content.push(...blocks);
-    // A last user message without content still ends the assistant's turn: see #mendEnds.
+    // A last user message without content still ends the assistant's turn.
     else if (this.#turns.at(-1)?.role === 'assistant') this.#turn('user');
   }
 
@@ -148,17 +148,24 @@ class ConversationBuilder {
     this.#open = [];
     this.#answering = undefined;
   }
+}
 
-  #mendEnds(): void {
-    const turns = this.#turns;
-    for (const turn of turns) if (turn.content.length === 0) turn.content.push({ type: 'text', text: NOTHING });
-    if (turns[0]?.role !== 'user') turns.unshift({ role: 'user', content: [{ type: 'text', text: turns.length > 0 ? ASSISTANT_FIRST : NOTHING }] });
-    const last = turns.at(-1);
-    if (last?.role !== 'assistant') return;
-    const text = last.content.at(-1);
-    if (this.#options.prefill && text?.type === 'text') text.text = String(text.text).trimEnd();
-    else turns.push({ role: 'user', content: [{ type: 'text', text: GO_ON }] });
-  }
+/** Has the assistant the last word, the model goes on from there (`prefill`), where it may; else it is told to. Changes `turns`. */
+export function mendEnd(turns: Turn[], prefill: boolean): void {
+  const last = turns.at(-1);
+  if (last?.role !== 'assistant') return;
+  const text = last.content.at(-1);
+  if (prefill && text?.type === 'text') text.text = String(text.text).trimEnd();
+  else turns.push({ role: 'user', content: [{ type: 'text', text: GO_ON }] });
+}
+
+/**
+ * With thinking on, an assistant turn whose calls have just been answered must begin with its thinking. A caller that lost
+ * it (other makers' calls, a client that keeps only what it knows) would get a 400: then the loop goes on without.
+ */
+export function lostThinking(turns: readonly Turn[]): boolean {
+  const last = turns.findLast((turn) => turn.role === 'assistant');
+  return last?.content.some((block) => block.type === 'tool_use') === true && !/thinking$/.test(last.content[0]?.type ?? '');
 }
 
 /** The tool calls of a message; the legacy `function_call` is one. */
