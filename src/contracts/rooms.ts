@@ -2,7 +2,7 @@ import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
 import type { Config, ModelEntry, RuleConfig } from './config.ts';
 import type { Answer, Caller, Credential, Exchange, ModelCall, Principal, Reservation, RouteDecision, UpstreamTarget } from './exchange.ts';
 import type { Next } from './plugin.ts';
-import type { Chunk, Outcome } from './stream.ts';
+import type { ChunkStream, Outcome } from './stream.ts';
 
 /** What plugins get of the house: one interface a room. Each is made once by app.ts; parameters come with the exchange's own configuration. */
 export interface Rooms {
@@ -48,8 +48,8 @@ export interface LimitsRoom {
 export interface OpenTurn {
   /** Stored history, put before the request by `begin`. */
   history: readonly ChatMessage[];
-  /** A chunk of the answer's stream, in order: the stored answer is built of these. */
-  add(chunk: Chunk): void;
+  /** The answer's stream as it is; the stored answer is built of what is read from it. */
+  watch(stream: ChunkStream): ChunkStream;
   /** Stores the turn (whole, or partial when the client left) or takes it back; then frees the session. */
   end(exchange: Exchange, outcome: Outcome): Promise<void>;
 }

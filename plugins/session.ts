@@ -1,0 +1,26 @@
+import { definePlugin } from '../src/contracts/plugin.ts';
+import type { OpenTurn } from '../src/contracts/rooms.ts';
+
+/** A conversation's memory: the stored history goes before the request, the turn is stored before the client sees its end. */
+export default definePlugin({
+  name: 'session',
+  after: 'limits',
+  local: () => ({ turn: undefined as OpenTurn | undefined }),
+  setup: ({ rooms }) => ({
+    async handle(exchange, next, local) {
+      if (!exchange.ask.sessionId) return next();
+      const turn = await rooms.sessions.begin(exchange);
+      local.turn = turn;
+      const answer = await next();
+      // A client may take the finish event for the end: it waits until the turn is stored.
+      answer.holdFinish = true;
+      if (answer.stream) answer.stream = turn.watch(answer.stream);
+      const { session } = exchange;
+      if (session) Object.assign(answer.facts, { sessionId: session.id, sessionMessages: session.historyMessages });
+      return answer;
+    },
+    onEnd(exchange, outcome, local) {
+      return local.turn?.end(exchange, outcome);
+    },
+  }),
+});

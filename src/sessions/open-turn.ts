@@ -1,0 +1,155 @@
+import { type ColdStore, type StoredMessage, type TurnRecord, VersionConflict } from '../contracts/cold-store.ts';
+import { HermesError } from '../contracts/errors.ts';
+import type { Exchange, Facts } from '../contracts/exchange.ts';
+import { type HotStore, StoreUnavailable } from '../contracts/hot-store.ts';
+import type { ContextRoom, OpenTurn } from '../contracts/rooms.ts';
+import type { ChunkStream, Outcome } from '../contracts/stream.ts';
+import type { Environment, Log } from '../contracts/telemetry.ts';
+import type { ChatMessage } from '../wire/chat.ts';
+import { windowStart } from '../wire/history-window.ts';
+import { AnswerCapture } from './answer-capture.ts';
+import type { LateTurns } from './late-turns.ts';
+import type { SessionName } from './session-name.ts';
+import type { SessionReader } from './session-reader.ts';
+import { bare, type SessionState } from './session-state.ts';
+
+export interface TurnDeps {
+  hot: HotStore;
+  cold: ColdStore;
+  reader: SessionReader;
+  late: LateTurns;
+  context: Pick<ContextRoom, 'countMessage'>;
+  log: Log;
+  environment: Environment;
+}
+/** What `begin` found out. */
+export interface BegunTurn {
+  name: SessionName;
+  state: SessionState;
+  history: readonly ChatMessage[];
+  /** Copies of what the caller sent, counted or being counted. */
+  system: ChatMessage[] | undefined;
+  fresh: ChatMessage[];
+  /** Where the caller's history differs from ours: so many of the stored messages stay. */
+  keep: number;
+  supersedeFrom: number | undefined;
+  leave: () => void;
+}
+
+/** Another instance without a lease can only win so often in a row. */
+const MAX_CONFLICTS = 8;
+
+export class SessionOpenTurn implements OpenTurn {
+  readonly history: readonly ChatMessage[];
+  readonly #deps: TurnDeps;
+  readonly #begun: BegunTurn;
+  readonly #capture = new AnswerCapture();
+  #ended = false;
+
+  constructor(deps: TurnDeps, begun: BegunTurn) {
+    this.#deps = deps;
+    this.#begun = begun;
+    this.history = begun.history;
+  }
+
+  watch(stream: ChunkStream): ChunkStream {
+    return this.#capture.watch(stream);
+  }
+
+  async end(exchange: Exchange, outcome: Outcome): Promise<void> {
+    if (this.#ended) return;
+    this.#ended = true;
+    try {
+      const answer = this.#capture.take(exchange, outcome);
+      if (answer) await this.#commit(exchange, answer.message, answer.partial);
+    } finally {
+      this.#begun.leave();
+    }
+  }
+
+  async #commit(exchange: Exchange, answer: ChatMessage, partial: boolean): Promise<void> {
+    const { name, state, fresh, system, supersedeFrom } = this.#begun;
+    const rounds = exchange.turnMessages ?? [];
+    const facts: Facts = exchange.answer?.facts ?? {};
+    const silent = partial && !answer.content && !answer.reasoning_content;
+    const counted = await Promise.all([
+      this.#count(system ?? []),
+      this.#count([...fresh, ...rounds]),
+      silent ? [] : this.#count([answer], { ...(partial ? { partial } : {}), ...(facts.degraded ? { degraded: true } : {}) }),
+    ]);
+    const turn: TurnRecord = {
+      project: name.project,
+      session: name.session,
+      at: this.#deps.environment.now(),
+      requestId: exchange.id,
+      baseVersion: state.version,
+      system: system ? counted[0] : state.system,
+      messages: [...counted[1], ...counted[2]],
+      ...(supersedeFrom === undefined ? {} : { supersedeFrom }),
+      model: facts.model ?? exchange.route?.model ?? '',
+    };
+    const version = await this.#store(exchange, turn);
+    await this.#toHot(exchange, turn, version);
+  }
+
+  async #count(messages: readonly ChatMessage[], marks: Partial<StoredMessage> = {}): Promise<StoredMessage[]> {
+    // Stored counts are in one encoding, whichever model answers: the model's name is left out.
+    const tokens = await Promise.all(messages.map((message) => this.#deps.context.countMessage(message, '')));
+    return messages.map((message, index) => ({ message, tokens: tokens[index] ?? 0, ...marks }));
+  }
+
+  /** Durable when it resolves; gives the new version. */
+  async #store(exchange: Exchange, turn: TurnRecord): Promise<number> {
+    const { cold, late } = this.#deps;
+    const relaxed = exchange.config.session.durability === 'relaxed';
+    let { baseVersion } = turn;
+    // Behind waiting turns of its own session a turn waits as well.
+    if (relaxed && late.of(this.#begun.name.key).length > 0) return this.#queue(turn);
+    try {
+      for (let conflicts = 0; ; conflicts++) {
+        try {
+          return await cold.appendTurn({ ...turn, baseVersion });
+        } catch (thrown) {
+          if (!(thrown instanceof VersionConflict) || conflicts >= MAX_CONFLICTS) throw thrown;
+          // Somebody committed meanwhile (a lease that ran out, a hot store away): this turn comes after theirs, whole.
+          // A differing history is told from a state that is no more: the caller must look again.
+          if (turn.supersedeFrom !== undefined) throw new HermesError('session_busy', 'The session has moved on while this turn ran; send it again.');
+          baseVersion = await cold.sessionVersion(turn.project, turn.session);
+        }
+      }
+    } catch (thrown) {
+      if (!(thrown instanceof StoreUnavailable)) throw thrown;
+      if (relaxed) return this.#queue(turn);
+      throw storeAway(thrown);
+    }
+  }
+
+  #queue(turn: TurnRecord): number {
+    if (!this.#deps.late.add(turn)) throw storeAway(undefined);
+    return turn.baseVersion + 1;
+  }
+
+  /** Best effort: what hot misses is read from cold. */
+  async #toHot(exchange: Exchange, turn: TurnRecord, version: number): Promise<void> {
+    const { hot, reader } = this.#deps;
+    const { name, state, keep } = this.#begun;
+    const { max_history_messages, storage } = exchange.config.session;
+    const ttl = storage.hot_ttl_seconds;
+    const whole = keep < state.messages.length || state.version === 0;
+    await reader.toHot(name, async () => {
+      // Others have committed in between: what hot holds is no longer what this turn was begun on.
+      if (version !== state.version + 1) return hot.deleteSession(name.key);
+      if (!whole) return hot.appendTurn(name.key, version, turn.system, turn.messages, max_history_messages, ttl);
+      const messages = state.messages.slice(0, keep).map(bare);
+      messages.push(...turn.messages);
+      return hot.putSession(name.key, { version, system: turn.system, messages: messages.slice(windowStart(messages, max_history_messages)) }, ttl);
+    });
+  }
+}
+
+export function storeAway(cause: unknown): HermesError {
+  return new HermesError('session_store_unavailable', 'The session store is away, so this turn could not be kept; send it again, or without session_id.', {
+    cause,
+    headers: { 'retry-after': '2' },
+  });
+}
