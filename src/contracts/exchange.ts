@@ -211,27 +211,27 @@ export interface Original {
 }
 /** What is known of an answer. Lives on the answer, not on the exchange, so that a joiner and a replay carry the leader's; live until the end. */
 export interface Facts {
-  requestId?: string;
-  route?: string;
-  model?: string;
-  upstream?: string;
-  attempts?: number;
-  degraded?: boolean;
-  original?: Original;
-  droppedParams?: string[];
-  toolCalls?: ToolCallFact[];
-  unavailableTools?: string[];
-  sessionId?: string;
-  sessionMessages?: number;
+  requestId?: string | undefined;
+  route?: string | undefined;
+  model?: string | undefined;
+  upstream?: string | undefined;
+  attempts?: number | undefined;
+  degraded?: boolean | undefined;
+  original?: Original | undefined;
+  droppedParams?: string[] | undefined;
+  toolCalls?: ToolCallFact[] | undefined;
+  unavailableTools?: string[] | undefined;
+  sessionId?: string | undefined;
+  sessionMessages?: number | undefined;
   /** Messages that trimming left out, and the tokens that were sent. */
-  trimmedMessages?: number;
-  contextTokens?: number;
-  usage?: Usage;
-  finishReason?: string;
-  upstreamFinishReason?: string;
+  trimmedMessages?: number | undefined;
+  contextTokens?: number | undefined;
+  usage?: Usage | undefined;
+  finishReason?: string | undefined;
+  upstreamFinishReason?: string | undefined;
   /** Milliseconds spent waiting for upstreams and tools: the rest is hermes' own. */
-  waitedMs?: number;
-  replayed?: boolean;
+  waitedMs?: number | undefined;
+  replayed?: boolean | undefined;
 }
 
 export interface Answer {
@@ -292,6 +292,8 @@ export interface Run {
   readonly id: string;
   /** The identity of the caller whose id it is. */
   readonly owner: string;
+  /** What tells its body from another one under the same id. */
+  readonly fingerprint: string;
   /** An earlier try of this request may have left a log. */
   readonly resumable: boolean;
   /** Tools with side effects are on offer: from now on a hang-up no longer ends the run at once, and other instances can find it. */

@@ -3,14 +3,14 @@ import { readCredential } from '../access/credential.ts';
 import type { Door, Entered } from '../contracts/door.ts';
 import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Answer, Exchange } from '../contracts/exchange.ts';
-import type { Generation } from '../pipeline/generation.ts';
 import { PipelineExchange } from '../pipeline/exchange.ts';
+import type { Generation } from '../pipeline/generation.ts';
 import { ExchangeTrace } from '../telemetry/trace.ts';
 import { spread } from '../wire/collect.ts';
 import { allHeaders, remoteAddress, withoutCredentials } from './caller-headers.ts';
 import type { Gateway } from './gateway.ts';
-import { costOf, toFactHeaders, toHermesObject } from './hermes-object.ts';
 import { Heartbeat } from './heartbeat.ts';
+import { costOf, toFactHeaders, toHermesObject } from './hermes-object.ts';
 import { parseBody } from './parse-body.ts';
 import { readBody } from './read-body.ts';
 import { replyStream } from './stream-reply.ts';
@@ -84,7 +84,8 @@ class ChatRequestRun {
     const path = request.url ?? '/';
     const method = request.method ?? 'POST';
     // A wrong key is turned away before its body is read; signatures cover the body and are checked by the step `auth`.
-    if (this.#generation.ownAuth && credential?.kind !== 'signature') await this.#gateway.rooms.access.authenticate(config, credential, { method, path, body: undefined });
+    if (this.#generation.ownAuth && credential?.kind !== 'signature')
+      await this.#gateway.rooms.access.authenticate(config, credential, { method, path, body: undefined });
     const bytes = await readBody(request, config.server.body_limit);
     const body = parseBody(bytes, config.server.max_depth);
     const visible = withoutCredentials(headers);
@@ -95,7 +96,15 @@ class ChatRequestRun {
       headers: visible,
       ask: entered.ask,
       wants: this.#toWants(entered, visible),
-      inbound: { form: this.#door.form, method, path, bytes, request: entered.request, remoteAddress: remoteAddress(request, config.server.trusted_proxies), ...(credential ? { credential } : {}) },
+      inbound: {
+        form: this.#door.form,
+        method,
+        path,
+        bytes,
+        request: entered.request,
+        remoteAddress: remoteAddress(request, config.server.trusted_proxies),
+        ...(credential ? { credential } : {}),
+      },
       trace: new ExchangeTrace(this.#traceId, this.#startedAt, this.#arrived, visible.traceparent),
       deadline: entered.ask.timeoutMs === undefined ? Number.POSITIVE_INFINITY : this.#arrived + entered.ask.timeoutMs,
       progress: (text) => this.#heartbeat?.progress(text),
@@ -104,7 +113,8 @@ class ChatRequestRun {
 
   #toWants(entered: Entered, headers: Readonly<Record<string, string>>): Exchange['wants'] {
     const commit = headers['x-hermes-commit'];
-    if (commit !== undefined && commit !== 'content' && commit !== 'complete') throw new HermesError('invalid_value', "'x-hermes-commit' must be content or complete.", { param: 'x-hermes-commit' });
+    if (commit !== undefined && commit !== 'content' && commit !== 'complete')
+      throw new HermesError('invalid_value', "'x-hermes-commit' must be content or complete.", { param: 'x-hermes-commit' });
     return { stream: entered.stream, form: this.#door.form, verbose: entered.extended || headers['x-hermes-verbose'] === '1', usage: entered.usage, commit };
   }
 
@@ -117,9 +127,13 @@ class ChatRequestRun {
     if (response.destroyed) left();
     else response.once('close', left);
     const { heartbeat_ms } = exchange.config.server;
-    if (exchange.wants.stream) this.#heartbeat = new Heartbeat(response, heartbeat_ms, () => response.writeHead(200, { ...SSE_HEADERS, ...this.#idHeaders(exchange.id) }));
+    if (exchange.wants.stream)
+      this.#heartbeat = new Heartbeat(response, heartbeat_ms, () => response.writeHead(200, { ...SSE_HEADERS, ...this.#idHeaders(exchange.id) }));
     if (exchange.deadline === Number.POSITIVE_INFINITY) return undefined;
-    const cancel = (): void => exchange.cancel(new HermesError('deadline_exceeded', "The request's own timeout passed before the answer was complete; allow more time, or ask for less."));
+    const cancel = (): void =>
+      exchange.cancel(
+        new HermesError('deadline_exceeded', "The request's own timeout passed before the answer was complete; allow more time, or ask for less."),
+      );
     return setTimeout(cancel, Math.max(0, exchange.deadline - performance.now()));
   }
 
@@ -141,7 +155,17 @@ class ChatRequestRun {
   #replyWhole(exchange: PipelineExchange, answer: Answer): void {
     const cost = costOf(exchange);
     const bytes = toBodyBytes(exchange, answer, this.#door, () => toHermesObject(exchange, answer.facts, this.#overheadMs ?? 0));
-    send(this.#response, answer.status, { 'content-type': 'application/json', ...this.#headers(exchange, answer), ...(cost === undefined ? {} : { 'x-hermes-cost-usd': String(cost) }), ...this.#closing() }, bytes);
+    send(
+      this.#response,
+      answer.status,
+      {
+        'content-type': 'application/json',
+        ...this.#headers(exchange, answer),
+        ...(cost === undefined ? {} : { 'x-hermes-cost-usd': String(cost) }),
+        ...this.#closing(),
+      },
+      bytes,
+    );
   }
 
   async #replyStream(exchange: PipelineExchange, answer: Answer): Promise<HermesError | undefined> {
@@ -170,7 +194,12 @@ class ChatRequestRun {
       return;
     }
     const body = Buffer.from(JSON.stringify(this.#door.toError(error, answer.facts)));
-    send(response, error.status, { 'content-type': 'application/json', ...this.#headers(exchange, answer), ...toErrorHeaders(error), ...this.#closing() }, body);
+    send(
+      response,
+      error.status,
+      { 'content-type': 'application/json', ...this.#headers(exchange, answer), ...toErrorHeaders(error), ...this.#closing() },
+      body,
+    );
   }
 
   /** Refused before the pipeline: only the ids are known. */
@@ -180,11 +209,22 @@ class ChatRequestRun {
       response.destroy();
       return;
     }
-    send(response, error.status, { 'content-type': 'application/json', ...this.#idHeaders(this.#traceId), ...toErrorHeaders(error), ...this.#closing() }, Buffer.from(JSON.stringify(this.#door.toError(error, { requestId: this.#traceId }))));
+    send(
+      response,
+      error.status,
+      { 'content-type': 'application/json', ...this.#idHeaders(this.#traceId), ...toErrorHeaders(error), ...this.#closing() },
+      Buffer.from(JSON.stringify(this.#door.toError(error, { requestId: this.#traceId }))),
+    );
   }
 
   #headers(exchange: PipelineExchange, answer: Answer): Record<string, string> {
-    return { ...this.#gateway.rooms.limits.headers(exchange), ...this.#door.toHeaders?.(answer), ...answer.headers, ...this.#idHeaders(exchange.id), ...toFactHeaders(exchange, answer, this.#overheadMs ?? 0) };
+    return {
+      ...this.#gateway.rooms.limits.headers(exchange),
+      ...this.#door.toHeaders?.(answer),
+      ...answer.headers,
+      ...this.#idHeaders(exchange.id),
+      ...toFactHeaders(exchange, answer, this.#overheadMs ?? 0),
+    };
   }
   #idHeaders(requestId: string): Record<string, string> {
     return { 'x-request-id': this.#traceId, 'x-hermes-request-id': requestId };

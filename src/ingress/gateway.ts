@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AdminReply, AdminRequest } from '../contracts/admin.ts';
 import type { Door } from '../contracts/door.ts';
 import type { Exchange } from '../contracts/exchange.ts';
 import type { Rooms } from '../contracts/rooms.ts';
@@ -18,20 +19,6 @@ export interface Ending {
   durationMs: number;
   overheadMs: number | undefined;
   firstTokenMs: number | undefined;
-}
-
-/** An operator's route (`/admin/…`, `/debug/…`, `/console`): gets the parsed query and, for POST, the parsed body. */
-export interface AdminRequest {
-  method: string;
-  path: string;
-  query: URLSearchParams;
-  body: unknown;
-  exchange: Exchange;
-}
-export interface AdminReply {
-  status?: number;
-  contentType?: string;
-  body: unknown;
 }
 
 /** All that ingress needs of the house. */

@@ -26,7 +26,15 @@ export function toHermesObject(exchange: Exchange, facts: Facts, overheadMs: num
     overhead_ms: round(overheadMs),
     tokens: toTokens(exchange, facts),
     cost_usd: cost ?? null,
-    ...(exchange.ask.sessionId === undefined ? {} : { session: { messages: facts.sessionMessages ?? 0, trimmed: facts.trimmedMessages ?? 0, tokens: facts.contextTokens ?? exchange.session?.historyTokens ?? 0 } }),
+    ...(exchange.ask.sessionId === undefined
+      ? {}
+      : {
+          session: {
+            messages: facts.sessionMessages ?? 0,
+            trimmed: facts.trimmedMessages ?? 0,
+            tokens: facts.contextTokens ?? exchange.session?.historyTokens ?? 0,
+          },
+        }),
     tool_calls: facts.toolCalls ?? [],
     unavailable_tools: facts.unavailableTools ?? [],
     dropped_params: facts.droppedParams ?? [],
@@ -46,7 +54,13 @@ function toTokens(exchange: Exchange, facts: Facts): Record<string, unknown> {
   const calls = exchange.calls;
   if (calls.length > 0) {
     const sum = (pick: (tokens: (typeof calls)[number]['tokens']) => number): number => calls.reduce((total, call) => total + pick(call.tokens), 0);
-    return { input: sum((t) => t.input), cached: sum((t) => t.cached), output: sum((t) => t.output), reasoning: sum((t) => t.reasoning), estimated: calls.some(({ estimated }) => estimated) };
+    return {
+      input: sum((t) => t.input),
+      cached: sum((t) => t.cached),
+      output: sum((t) => t.output),
+      reasoning: sum((t) => t.reasoning),
+      estimated: calls.some(({ estimated }) => estimated),
+    };
   }
   const tokens = tokensOf(facts.usage);
   return { input: tokens.input, cached: tokens.cached, output: tokens.output, reasoning: tokens.reasoning, estimated: facts.usage === undefined };

@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readCredential } from '../access/credential.ts';
 import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Answer, Exchange } from '../contracts/exchange.ts';
+import { liftAsk } from '../doors/openai-chat/lift-ask.ts';
 import { PipelineExchange } from '../pipeline/exchange.ts';
 import { ExchangeTrace } from '../telemetry/trace.ts';
-import { liftAsk } from '../doors/openai-chat/lift-ask.ts';
 import { allHeaders, remoteAddress, withoutCredentials } from './caller-headers.ts';
 import type { Gateway } from './gateway.ts';
 

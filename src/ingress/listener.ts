@@ -68,9 +68,11 @@ function refuseUnreadable(error: Error & { code?: string }, socket: Duplex): voi
     return;
   }
   const [status, message] =
-    error.code === 'HPE_HEADER_OVERFLOW' ? ['431 Request Header Fields Too Large', 'The request headers are too large.']
-    : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? ['408 Request Timeout', 'The request did not arrive in time.']
-    : ['400 Bad Request', 'The request is not valid HTTP.'];
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? ['431 Request Header Fields Too Large', 'The request headers are too large.']
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? ['408 Request Timeout', 'The request did not arrive in time.']
+        : ['400 Bad Request', 'The request is not valid HTTP.'];
   const body = JSON.stringify({ error: { message, type: 'invalid_request_error', param: null, code: null } });
   socket.end(`HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`);
 }

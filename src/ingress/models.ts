@@ -33,7 +33,11 @@ export function showModel(exchange: Exchange, access: AccessRoom, id: string): M
   const models = usable(exchange.config, exchange, access);
   const found = exchange.config.registry.find(id);
   if (found === undefined || !models.includes(found)) {
-    throw new HermesError('model_not_found', `The model '${id.slice(0, 128)}' does not exist or you do not have access to it. Available: ${['auto', ...models.map((model) => model.id)].join(', ')}.`, { param: 'model' });
+    throw new HermesError(
+      'model_not_found',
+      `The model '${id.slice(0, 128)}' does not exist or you do not have access to it. Available: ${['auto', ...models.map((model) => model.id)].join(', ')}.`,
+      { param: 'model' },
+    );
   }
   return toModel(found.id, found.ownedBy);
 }

@@ -15,7 +15,25 @@ import { normalisePath } from './router.ts';
 import { sendError } from './whole-reply.ts';
 
 /** Never forwarded: hop-by-hop (RFC 9110, 7.6.1), the caller's credentials and account, what proxies added, and hermes' own. */
-const DROPPED = new Set(['connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'proxy-authorization', 'te', 'trailer', 'authorization', 'x-api-key', 'api-key', 'cookie', 'openai-organization', 'openai-project', 'forwarded', 'via', 'x-real-ip', 'x-request-id']);
+const DROPPED = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'authorization',
+  'x-api-key',
+  'api-key',
+  'cookie',
+  'openai-organization',
+  'openai-project',
+  'forwarded',
+  'via',
+  'x-real-ip',
+  'x-request-id',
+]);
 const DROPPED_PREFIXES = ['x-forwarded-', 'x-hermes-'];
 /** Hop-by-hop for a response, and the id that is ours to give. */
 const DROPPED_FROM_RESPONSE = ['connection', 'keep-alive', 'proxy-authenticate', 'trailer', 'x-request-id', 'set-cookie'];
@@ -42,7 +60,13 @@ export function createPassThrough(gateway: Gateway): PassThrough {
     return { target: url, agent: url.startsWith('https:') || url.startsWith('wss:') ? agents.https : agents.http };
   };
 
-  const forward = (target: UpstreamTarget, exchange: Exchange, request: IncomingMessage, response: ServerResponse, buffered: Buffer | undefined): Promise<void> =>
+  const forward = (
+    target: UpstreamTarget,
+    exchange: Exchange,
+    request: IncomingMessage,
+    response: ServerResponse,
+    buffered: Buffer | undefined,
+  ): Promise<void> =>
     new Promise((resolve, reject) => {
       const body = buffered === undefined ? bounded(exchange, request) : Readable.from([buffered]);
       body.once('error', reject);
@@ -96,7 +120,9 @@ export function createPassThrough(gateway: Gateway): PassThrough {
       const { target: url, agent: _agent } = options(target, exchange);
       await new Promise<void>((resolve, reject) => {
         socket.once('close', resolve);
-        proxy.ws(request, socket, head, { target: url.replace(/^http/, 'ws') }, (cause: Error) => reject(new HermesError('upstream_error', 'The upstream could not be reached.', { cause })));
+        proxy.ws(request, socket, head, { target: url.replace(/^http/, 'ws') }, (cause: Error) =>
+          reject(new HermesError('upstream_error', 'The upstream could not be reached.', { cause })),
+        );
       });
       exchange.answer = { status: 101, body: null, facts: { route: 'passthrough', upstream: target.id } };
       return exchange.answer as NonNullable<Exchange['answer']>;
@@ -108,11 +134,25 @@ export function createPassThrough(gateway: Gateway): PassThrough {
 }
 
 function end(gateway: Gateway, exchange: Exchange, request: IncomingMessage, status: number, error: string | undefined, durationMs: number): void {
-  gateway.ended({ exchange, traceId: exchange.trace.id, requestId: exchange.id, method: request.method ?? 'GET', path: (exchange.inbound.path.split('?')[0] ?? '/').slice(0, 200), status, error, durationMs, overheadMs: undefined, firstTokenMs: undefined });
+  gateway.ended({
+    exchange,
+    traceId: exchange.trace.id,
+    requestId: exchange.id,
+    method: request.method ?? 'GET',
+    path: (exchange.inbound.path.split('?')[0] ?? '/').slice(0, 200),
+    status,
+    error,
+    durationMs,
+    overheadMs: undefined,
+    firstTokenMs: undefined,
+  });
 }
 
 function namedIn(connection: string | undefined): string[] {
-  return (connection ?? '').split(',').map((name) => name.trim().toLowerCase()).filter((name) => name !== '');
+  return (connection ?? '')
+    .split(',')
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => name !== '');
 }
 
 /** What this key may reach; throws 403, or 404 when nothing is passed through at all. */
@@ -124,8 +164,10 @@ function permit(exchange: Exchange): UpstreamTarget {
   const mayReach = principal?.admin || allowed.some((entry) => reaches(entry, path));
   if (!mayReach) throw new HermesError('permission_denied', `This key may not reach ${path.slice(0, 100)}; let its configuration list it under passthrough.`);
   const { target } = config.passthrough;
-  if (target === undefined) throw new HermesError('not_found', `Nothing serves ${path.slice(0, 100)}: name an upstream as passthrough.upstream to have it passed through.`);
-  if (target.apiKeyEnv !== undefined && target.apiKey === undefined) throw new HermesError('upstream_key_missing', `The upstream's key is missing: set ${target.apiKeyEnv}.`);
+  if (target === undefined)
+    throw new HermesError('not_found', `Nothing serves ${path.slice(0, 100)}: name an upstream as passthrough.upstream to have it passed through.`);
+  if (target.apiKeyEnv !== undefined && target.apiKey === undefined)
+    throw new HermesError('upstream_key_missing', `The upstream's key is missing: set ${target.apiKeyEnv}.`);
   return target;
 }
 
@@ -187,7 +229,10 @@ function replaceHeaders(request: IncomingMessage, target: UpstreamTarget, buffer
     if (!keep && (dropped.has(name) || DROPPED_PREFIXES.some((prefix) => name.startsWith(prefix)))) delete headers[name];
   }
   if (websocket && typeof headers['sec-websocket-protocol'] === 'string') {
-    const kept = headers['sec-websocket-protocol'].split(',').map((part) => part.trim()).filter((part) => !BROWSER_KEY.test(part));
+    const kept = headers['sec-websocket-protocol']
+      .split(',')
+      .map((part) => part.trim())
+      .filter((part) => !BROWSER_KEY.test(part));
     if (kept.length > 0) headers['sec-websocket-protocol'] = kept.join(', ');
     else delete headers['sec-websocket-protocol'];
   }
@@ -220,5 +265,7 @@ function refuseUpgrade(socket: Duplex, thrown: unknown): void {
   }
   const error = toHermesError(thrown);
   const body = JSON.stringify({ error: { message: error.message, type: error.type, param: error.param, code: error.wireCode } });
-  socket.end(`HTTP/1.1 ${error.status} ${error.status === 401 ? 'Unauthorized' : 'Refused'}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`);
+  socket.end(
+    `HTTP/1.1 ${error.status} ${error.status === 401 ? 'Unauthorized' : 'Refused'}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
 }

@@ -6,7 +6,9 @@ import { HermesError } from '../contracts/errors.ts';
 const DECODERS = { gzip: promisify(gunzip), 'x-gzip': promisify(gunzip), deflate: promisify(inflate), br: promisify(brotliDecompress) } as const;
 
 function tooLarge(limit: number): HermesError {
-  return new HermesError('request_too_large', `The request body is larger than ${limit} bytes; send less, or raise server.body_limit.`, { headers: { connection: 'close' } });
+  return new HermesError('request_too_large', `The request body is larger than ${limit} bytes; send less, or raise server.body_limit.`, {
+    headers: { connection: 'close' },
+  });
 }
 
 /** The whole body, decoded, at most `limit` bytes either way. Throws a HermesError (413, 415, 400). */

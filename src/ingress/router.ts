@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AdminReply } from '../contracts/admin.ts';
 import type { Door } from '../contracts/door.ts';
 import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Answer } from '../contracts/exchange.ts';
 import { isRecord, stringifyJson } from '../wire/json.ts';
 import { serveChat } from './chat.ts';
-import type { AdminReply, Gateway } from './gateway.ts';
+import type { Gateway } from './gateway.ts';
 import { beginBare, followClient, identified, requireAdmin } from './identified.ts';
 import { listModels, showModel } from './models.ts';
 import { parseBody } from './parse-body.ts';
@@ -83,7 +84,8 @@ async function metrics(gateway: Gateway, request: IncomingMessage, response: Ser
   const { config } = gateway.generation();
   const variable = config.metrics.token_env;
   const token = variable === undefined ? undefined : config.secrets.get(variable);
-  if (variable !== undefined && (token === undefined || request.headers.authorization !== `Bearer ${token}`)) throw new HermesError('invalid_api_key', 'The metrics need their token as "Authorization: Bearer …".');
+  if (variable !== undefined && (token === undefined || request.headers.authorization !== `Bearer ${token}`))
+    throw new HermesError('invalid_api_key', 'The metrics need their token as "Authorization: Bearer …".');
   send(response, 200, { 'content-type': gateway.metrics.contentType }, Buffer.from(await gateway.metrics.text()));
 }
 
@@ -103,7 +105,9 @@ async function methodNotAllowed(gateway: Gateway, request: IncomingMessage, resp
 async function models(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string, path: string): Promise<void> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return methodNotAllowed(gateway, request, response, traceId, 'GET');
   const answer = await identified(gateway, beginBare(gateway, request, traceId), (exchange) =>
-    path === '/v1/models' ? listModels(exchange, gateway.rooms.access) : showModel(exchange, gateway.rooms.access, decodeURIComponent(path.slice('/v1/models/'.length))),
+    path === '/v1/models'
+      ? listModels(exchange, gateway.rooms.access)
+      : showModel(exchange, gateway.rooms.access, decodeURIComponent(path.slice('/v1/models/'.length))),
   );
   reply(response, traceId, answer, (view) => sendJson(response, view, 200, { 'x-request-id': traceId }));
 }
@@ -128,7 +132,8 @@ async function admin(gateway: Gateway, request: IncomingMessage, response: Serve
 function sendAdmin(response: ServerResponse, traceId: string, view: unknown): void {
   const { status = 200, contentType, body } = view as AdminReply;
   const headers = { 'x-request-id': traceId, 'cache-control': 'no-store' };
-  if (contentType !== undefined) send(response, status, { ...headers, 'content-type': contentType }, Buffer.from(typeof body === 'string' ? body : stringifyJson(body)));
+  if (contentType !== undefined)
+    send(response, status, { ...headers, 'content-type': contentType }, Buffer.from(typeof body === 'string' ? body : stringifyJson(body)));
   else sendJson(response, isRecord(body) || Array.isArray(body) ? body : { data: body }, status, headers);
 }
 

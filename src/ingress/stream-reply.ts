@@ -66,7 +66,10 @@ class StreamEdge {
       error = toHermesError(thrown);
     }
     const outcome: Outcome = error ? { status: 'failed', error } : { status: 'complete' };
-    const end = Buffer.concat([...(error ? [] : this.#ending()), this.#writer.end(outcome, { ...answer.facts, requestId: answer.facts.requestId ?? exchange.id })]);
+    const end = Buffer.concat([
+      ...(error ? [] : this.#ending()),
+      this.#writer.end(outcome, { ...answer.facts, requestId: answer.facts.requestId ?? exchange.id }),
+    ]);
     if (!response.destroyed && !response.writableEnded) response.end(end);
     return error;
   }
@@ -161,5 +164,13 @@ function isFinish(chunk: Readonly<ChatChunk>): boolean {
 
 function toUsageChunk(head: Readonly<ChatChunk>, usage: Usage | undefined): ChatChunk {
   const { id, created, model, system_fingerprint } = head;
-  return { id, object: 'chat.completion.chunk', created, model, ...(system_fingerprint ? { system_fingerprint } : {}), choices: [], ...(usage ? { usage } : {}) };
+  return {
+    id,
+    object: 'chat.completion.chunk',
+    created,
+    model,
+    ...(system_fingerprint ? { system_fingerprint } : {}),
+    choices: [],
+    ...(usage ? { usage } : {}),
+  };
 }

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Door } from '../contracts/door.ts';
-import { HermesError, toErrorBody } from '../contracts/errors.ts';
+import { type HermesError, toErrorBody } from '../contracts/errors.ts';
 import type { Answer, Exchange } from '../contracts/exchange.ts';
 import type { ChatCompletion } from '../wire/chat.ts';
 import { collect } from '../wire/collect.ts';

@@ -1,4 +1,3 @@
-import type { Config } from '../contracts/config.ts';
 import { HermesError } from '../contracts/errors.ts';
 import type { Exchange, ModelCall, Reservation } from '../contracts/exchange.ts';
 import type { LimitsRoom } from '../contracts/rooms.ts';
@@ -11,12 +10,10 @@ export interface LimitsDeps {
   buckets: BucketStore;
   metrics: Metrics;
   environment: Environment;
-  /** Does a limit's `match` hold for this exchange? By the same matchers as routing. */
-  matches(config: Config, match: Record<string, unknown>, exchange: Exchange): boolean;
 }
 
 /** Token buckets: reserved together or not at all, settled when the answer is over. */
-export function createLimitsRoom({ buckets, metrics, environment, matches }: LimitsDeps): LimitsRoom {
+export function createLimitsRoom({ buckets, metrics, environment }: LimitsDeps): LimitsRoom {
   const refusals = metrics.counter('hermes_rate_limited_total', 'Requests refused by a limit.', ['limit', 'service']);
   const shown = new WeakMap<Exchange, Record<string, string>>();
 
@@ -38,7 +35,7 @@ export function createLimitsRoom({ buckets, metrics, environment, matches }: Lim
   return {
     reserve(exchange) {
       if (exchange.config.limits.length === 0) return undefined;
-      const wanted = bucketsOf(exchange, matches);
+      const wanted = bucketsOf(exchange);
       if (wanted.length === 0) return undefined;
       const taken = buckets.take(
         wanted.map(({ demand }) => demand),

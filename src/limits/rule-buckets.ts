@@ -1,6 +1,7 @@
-import type { Config, LimitConfig } from '../contracts/config.ts';
+import type { LimitConfig } from '../contracts/config.ts';
 import type { Exchange } from '../contracts/exchange.ts';
 import type { Demand } from './bucket.ts';
+import { limitMatches } from './limit-match.ts';
 
 export interface RuleBucket {
   /** As refusals name it: `user_requests_per_minute`. */
@@ -14,13 +15,12 @@ const BYTES_PER_TOKEN = 4;
 const DEFAULT_ANSWER_TOKENS = 1024;
 
 /** The buckets that this exchange draws on: one a rule and unit, by the rule's distinct value. */
-export function bucketsOf(exchange: Exchange, matches: (config: Config, match: Record<string, unknown>, exchange: Exchange) => boolean): RuleBucket[] {
+export function bucketsOf(exchange: Exchange): RuleBucket[] {
   const buckets: RuleBucket[] = [];
-  const { config } = exchange;
-  for (const rule of config.limits) {
+  for (const rule of exchange.config.limits) {
     const value = valueOf(rule, exchange);
     if (value === undefined) continue;
-    if (rule.match !== undefined && !matches(config, rule.match, exchange)) continue;
+    if (rule.match !== undefined && !limitMatches(rule.match, exchange)) continue;
     const identity = `limit:${rule.per}:${rule.match ? JSON.stringify(rule.match) : ''}:${value}`;
     if (rule.requests_per_minute !== undefined) {
       buckets.push(toBucket(rule, 'requests', identity, 1, rule.requests_per_minute, rule.burst ?? rule.requests_per_minute));

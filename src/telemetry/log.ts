@@ -10,15 +10,26 @@ export function createLog(level: string, stream: NodeJS.WriteStream & { fd: 1 | 
   const options = {
     level,
     base: { pid: process.pid },
-    redact: { paths: SECRETS.flatMap((name) => (name.includes('-') ? [`["${name}"]`, `*["${name}"]`] : [name, `*.${name}`, `*.*.${name}`])), censor: '[redacted]' },
+    redact: {
+      paths: SECRETS.flatMap((name) => (name.includes('-') ? [`["${name}"]`, `*["${name}"]`] : [name, `*.${name}`, `*.*.${name}`])),
+      censor: '[redacted]',
+    },
     serializers: { err: serializeError },
   };
-  return stream.isTTY ? pino(options, pretty({ colorize: true, translateTime: 'HH:MM:ss.l', ignore: 'pid', destination: stream })) : pino(options, pino.destination({ fd: stream.fd, sync: true }));
+  return stream.isTTY
+    ? pino(options, pretty({ colorize: true, translateTime: 'HH:MM:ss.l', ignore: 'pid', destination: stream }))
+    : pino(options, pino.destination({ fd: stream.fd, sync: true }));
 }
 
 /** Errors with their causes, but never more than a stack: errors of HTTP clients carry whole requests. */
 function serializeError(thrown: unknown): unknown {
   if (!(thrown instanceof Error)) return thrown;
   const code = 'code' in thrown && typeof thrown.code === 'string' ? { code: thrown.code } : {};
-  return { type: thrown.name, message: thrown.message, ...code, stack: thrown.stack, ...(thrown.cause === undefined ? {} : { cause: serializeError(thrown.cause) }) };
+  return {
+    type: thrown.name,
+    message: thrown.message,
+    ...code,
+    stack: thrown.stack,
+    ...(thrown.cause === undefined ? {} : { cause: serializeError(thrown.cause) }),
+  };
 }

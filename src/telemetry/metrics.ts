@@ -5,7 +5,13 @@ import type { Counter, Gauge, Histogram, Metrics } from '../contracts/telemetry.
 const LATENCY_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300];
 
 /** Default metrics whose names Prometheus' own linter refuses (`promtool check metrics`). */
-const UNCLEAN = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total', 'nodejs_version_info', 'nodejs_eventloop_lag_seconds'];
+const UNCLEAN = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+  'nodejs_version_info',
+  'nodejs_eventloop_lag_seconds',
+];
 
 export function createMetrics(): Metrics {
   const registry = new Registry();

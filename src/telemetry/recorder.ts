@@ -42,7 +42,11 @@ export class Recorder {
   ended(config: Config, ended: Ended): void {
     const { exchange, status } = ended;
     const facts = exchange?.answer?.facts ?? {};
-    const labels = { route: toRouteLabel(config, exchange, facts), model: toModelLabel(config, exchange, facts), service: toServiceLabel(config, exchange?.caller?.service) };
+    const labels = {
+      route: toRouteLabel(config, exchange, facts),
+      model: toModelLabel(config, exchange, facts),
+      service: toServiceLabel(config, exchange?.caller?.service),
+    };
     const metrics = this.#metrics;
     metrics.requests.inc({ ...labels, status: String(status) });
     metrics.duration.observe(labels, ended.durationMs / 1000);
@@ -57,7 +61,8 @@ export class Recorder {
     const metrics = this.#metrics;
     metrics.attempts.inc({ upstream: call.upstream, outcome: call.outcome });
     const { tokens, model } = call;
-    for (const direction of ['input', 'cached', 'output', 'reasoning'] as const) if (tokens[direction] > 0) metrics.tokens.inc({ model, direction }, tokens[direction]);
+    for (const direction of ['input', 'cached', 'output', 'reasoning'] as const)
+      if (tokens[direction] > 0) metrics.tokens.inc({ model, direction }, tokens[direction]);
     if (call.costNanoUsd === undefined) metrics.unpriced.inc({ model });
     else if (call.costNanoUsd > 0) metrics.cost.inc({ model, service: toServiceLabel(config, call.service) }, call.costNanoUsd / 1e9);
   }
@@ -76,7 +81,9 @@ export class Recorder {
       ...(facts.upstream ? { upstream: facts.upstream } : {}),
       attempts: facts.attempts ?? exchange?.calls.length ?? 0,
       ...(exchange?.principal ? { key: exchange.principal.id, project: exchange.caller?.project } : {}),
-      ...(exchange?.ask.sessionId === undefined ? {} : { session_id: exchange.ask.sessionId, session_messages: facts.sessionMessages ?? exchange.session?.historyMessages ?? 0 }),
+      ...(exchange?.ask.sessionId === undefined
+        ? {}
+        : { session_id: exchange.ask.sessionId, session_messages: facts.sessionMessages ?? exchange.session?.historyMessages ?? 0 }),
       ...(facts.degraded ? { degraded: true } : {}),
       ...(facts.replayed ? { replayed: true } : {}),
       ...(facts.toolCalls?.length ? { tool_calls: facts.toolCalls } : {}),
@@ -96,7 +103,10 @@ function knownOf(config: Config): { services: ReadonlySet<string>; routes: Reado
   let values = known.get(config);
   if (values === undefined) {
     const services = [...config.auth.keys.flatMap(({ service, services }) => [service, ...services]), ...config.auth.signatures.map(({ service }) => service)];
-    values = { services: new Set(services.filter((name) => !name.includes('*'))), routes: new Set(['default', 'none', 'passthrough', ...config.route_rules.map(({ id }) => id)]) };
+    values = {
+      services: new Set(services.filter((name) => !name.includes('*'))),
+      routes: new Set(['default', 'none', 'passthrough', ...config.route_rules.map(({ id }) => id)]),
+    };
     known.set(config, values);
   }
   return values;

@@ -1,0 +1,86 @@
+import type { Page, TraceRecord } from '../contracts/cold-store.ts';
+import { HermesError } from '../contracts/errors.ts';
+import { type AdminRoute, limitOf, timeOf } from './route.ts';
+
+export interface TraceSource {
+  get(id: string): Promise<TraceRecord | undefined>;
+  list(query: { limit: number; cursor?: string; requestId?: string; route?: string; status?: number; session?: string; from?: number; to?: number }): Promise<Page<TraceRecord>>;
+}
+
+/** `/admin/traces`: paged, newest first, or the same as NDJSON; `/admin/traces/{x-request-id}`. */
+export function traceRoutes(source: TraceSource): AdminRoute[] {
+  return [
+    {
+      method: 'GET',
+      pattern: '/admin/traces',
+      async handle({ query }) {
+        const text = (name: string): string | undefined => query.get(name) || undefined;
+        const [cursor, requestId, route, session] = ['cursor', 'request_id', 'route', 'session_id'].map(text);
+        const status = Number(query.get('status')) || undefined;
+        const [from, to] = [timeOf(query, 'from'), timeOf(query, 'to')];
+        const { data, nextCursor } = await source.list({
+          limit: limitOf(query),
+          ...(cursor ? { cursor } : {}),
+          ...(requestId ? { requestId } : {}),
+          ...(route ? { route } : {}),
+          ...(session ? { session } : {}),
+          ...(status ? { status } : {}),
+          ...(from === undefined ? {} : { from }),
+          ...(to === undefined ? {} : { to }),
+        });
+        const views = data.map(toTraceView);
+        if (query.get('format') === 'ndjson') return { contentType: 'application/x-ndjson', body: views.map((view) => `${JSON.stringify(view)}\n`).join('') };
+        return { body: { data: views, next_cursor: nextCursor ?? null } };
+      },
+    },
+    {
+      method: 'GET',
+      pattern: '/admin/traces/{id}',
+      async handle(_request, { id = '' }) {
+        const trace = await source.get(id);
+        if (trace === undefined) throw new HermesError('not_found', 'There is no trace of that id; ids are what x-request-id says, and are kept trace.keep_days.');
+        return { body: toTraceView(trace) };
+      },
+    },
+  ];
+}
+
+/** A trace as operators see it: snake case, times ISO 8601, money in dollars. */
+export function toTraceView(trace: TraceRecord): Record<string, unknown> {
+  const sum = (pick: (call: TraceRecord['calls'][number]) => number): number => trace.calls.reduce((total, call) => total + pick(call), 0);
+  return {
+    id: trace.id,
+    trace_id: trace.traceId,
+    request_id: trace.requestId,
+    started_at: new Date(trace.startedAt).toISOString(),
+    duration_ms: round(trace.durationMs),
+    status: trace.status,
+    route: trace.route,
+    model: trace.model,
+    service: trace.service,
+    session_id: trace.session ?? null,
+    tokens: { input: sum(({ tokens }) => tokens.input), cached: sum(({ tokens }) => tokens.cached), output: sum(({ tokens }) => tokens.output), reasoning: sum(({ tokens }) => tokens.reasoning) },
+    cost_usd: sum(({ costNanoUsd }) => costNanoUsd ?? 0) / 1e9,
+    ...trace.facts,
+    spans: trace.spans.map(({ name, startMs, endMs, attributes }) => ({ name, start_ms: round(startMs), end_ms: round(endMs), duration_ms: round(endMs - startMs), attributes })),
+    calls: trace.calls.map((call) => ({
+      id: call.id,
+      model: call.model,
+      upstream: call.upstream,
+      provider: call.provider,
+      outcome: call.outcome,
+      status: call.status ?? null,
+      error: call.error ?? null,
+      started_at: new Date(call.startedAt).toISOString(),
+      duration_ms: round(call.durationMs),
+      first_token_ms: call.firstTokenMs === undefined ? null : round(call.firstTokenMs),
+      tokens: call.tokens,
+      estimated: call.estimated,
+      cost_usd: call.costNanoUsd === undefined ? null : call.costNanoUsd / 1e9,
+    })),
+  };
+}
+
+function round(milliseconds: number): number {
+  return Math.round(milliseconds * 100) / 100;
+}

@@ -1,0 +1,114 @@
+import { createAdmin } from './admin/admin.ts';
+import { createHouse, type House, loadRegistries, systemEnvironment } from './app/house.ts';
+import { TraceSink } from './app/trace-sink.ts';
+import { type LoadedConfig, type LoadOptions, loadConfig } from './config/load.ts';
+import { createReloader, type ReloadResult } from './config/reload.ts';
+import type { Config } from './contracts/config.ts';
+import type { Log, Metrics } from './contracts/telemetry.ts';
+import { serveConsole } from './admin/console.ts';
+import { operationRoutes } from './admin/operations.ts';
+import { traceRoutes } from './admin/traces.ts';
+import type { Gateway } from './ingress/gateway.ts';
+import { type Listener, listen } from './ingress/listener.ts';
+import { createPassThrough } from './ingress/pass-through.ts';
+import { createRouter } from './ingress/router.ts';
+import { createMetrics } from './telemetry/metrics.ts';
+
+export interface AppOptions {
+  load: LoadOptions;
+  createLog(level: string): Log;
+  metrics?: Metrics;
+}
+export interface App {
+  readonly host: string;
+  readonly port: number;
+  readonly log: Log;
+  readonly config: () => Config;
+  /** Made for this run because no key is configured. */
+  readonly generatedKey: string | undefined;
+  /** Validated first, swapped in whole, or refused; the log says why. */
+  reload(): Promise<ReloadResult>;
+  /** Finishes what is in flight, flushes, closes. */
+  stop(): Promise<void>;
+}
+
+/** Configuration in, running gateway out. Rejects with what stands in the way (ConfigError, PluginLoadError, a taken address). */
+export async function createApp({ load, createLog, metrics = createMetrics() }: AppOptions): Promise<App> {
+  const registries = await loadRegistries();
+  const read = (generatedKey?: string): LoadedConfig =>
+    loadConfig({ ...load, knownMatchers: [...registries.matchers.keys()], knownProviders: Object.fromEntries([...registries.providers].map(([name, { defaults }]) => [name, defaults ?? {}])), ...(generatedKey ? { generatedKey } : {}) });
+  const loaded = read();
+  const log = createLog(loaded.config.log.level);
+  for (const warning of loaded.warnings) log.warn({}, warning);
+  const house = await createHouse({ config: loaded.config, log, metrics, environment: systemEnvironment }, registries);
+  const state = { draining: false };
+  const traces = new TraceSink(house, log);
+  const reloader = createReloader({ current: loaded, load: read, apply: ({ config }) => house.use(config), onReload: tellReload(log, metrics) });
+  const gateway = createGateway(house, { log, metrics, draining: () => state.draining, traces, reload: () => reloader.reload('admin') });
+  const passThrough = createPassThrough(gateway);
+  gateway.proxy = passThrough.serve;
+  let listener: Listener;
+  try {
+    listener = await listen(loaded.config, { request: createRouter(gateway), upgrade: passThrough.upgrade });
+  } catch (thrown) {
+    await house.close();
+    throw thrown;
+  }
+  reloader.watch();
+  return {
+    host: listener.host,
+    port: listener.port,
+    log,
+    config: () => house.generation().config,
+    generatedKey: loaded.generatedKey,
+    reload: () => reloader.reload('signal'),
+    async stop() {
+      const { server } = house.generation().config;
+      state.draining = true;
+      reloader.close();
+      if (server.drain_delay_ms > 0) await new Promise((resolve) => setTimeout(resolve, server.drain_delay_ms));
+      await listener.close(server.drain_timeout_ms);
+      passThrough.close();
+      await traces.close();
+      await house.close();
+    },
+  };
+}
+
+type MutableGateway = { -readonly [K in keyof Gateway]: Gateway[K] };
+
+function createGateway(house: House, parts: { log: Log; metrics: Metrics; draining: () => boolean; traces: TraceSink; reload: () => Promise<ReloadResult> }): MutableGateway {
+  const { rooms, doors, environment, recorder, cold } = house;
+  const { log, metrics, draining, traces, reload } = parts;
+  return {
+    generation: house.generation,
+    doors,
+    rooms,
+    log,
+    metrics,
+    environment,
+    draining,
+    notReady: async () => ((await cold.healthy()) ? undefined : 'the session store does not answer'),
+    admin: createAdmin([
+      ...traceRoutes(traces),
+      ...operationRoutes({ config: () => house.generation().config, upstream: rooms.upstream, plugins: () => house.generation().plugins, reload }),
+    ]),
+    console: serveConsole,
+    proxy: () => Promise.reject(new Error('the pass-through is not set up')),
+    ended(ending) {
+      recorder.ended(house.generation().config, ending);
+      traces.add(ending);
+    },
+  };
+}
+
+/** The log and the metric of every reload. */
+function tellReload(log: Log, metrics: Metrics): (result: ReloadResult) => void {
+  const reloads = metrics.counter('hermes_config_reloads_total', 'Configurations taken or refused while running.', ['outcome']);
+  return ({ outcome, cause, warnings, mistakes }) => {
+    reloads.inc({ outcome });
+    for (const warning of warnings) log.warn({}, warning);
+    if (outcome === 'ok') log.info({ cause }, 'configuration reloaded');
+    else log.error({ cause, mistakes }, 'configuration refused, the old one stays');
+  };
+}

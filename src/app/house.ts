@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto';
+import { createAccessRoom } from '../access/access-room.ts';
+import { createAccountingRoom } from '../accounting/accounting-room.ts';
+import { createScheduleRoom } from '../accounting/schedule-room.ts';
+import { createContextRoom } from '../context/context-room.ts';
+import type { ColdStore } from '../contracts/cold-store.ts';
+import type { Config } from '../contracts/config.ts';
+import type { Door } from '../contracts/door.ts';
+import type { HotStore } from '../contracts/hot-store.ts';
+import type { Matcher } from '../contracts/matcher.ts';
+import type { Provider } from '../contracts/provider.ts';
+import type { Rooms } from '../contracts/rooms.ts';
+import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
+import { createIdempotencyRoom } from '../idempotency/idempotency-room.ts';
+import { createLimitsRoom } from '../limits/limits-room.ts';
+import { createMemoryBuckets } from '../limits/memory-buckets.ts';
+import { rawAnswer } from '../pipeline/answer.ts';
+import type { Terminal } from '../pipeline/compose.ts';
+import { createGeneration, type Generation } from '../pipeline/generation.ts';
+import { loadOwnFolder } from '../pipeline/load-folder.ts';
+import { type LoadedPlugin, loadPlugins } from '../pipeline/load-plugins.ts';
+import { createRoutingRoom } from '../routing/routing-room.ts';
+import { createSessionsRoom } from '../sessions/sessions-room.ts';
+import { createShadowRoom } from '../shadow/shadow-room.ts';
+import { Recorder } from '../telemetry/recorder.ts';
+import { createToolsRoom } from '../tools/tools-room.ts';
+import { createClient } from '../upstream/client.ts';
+import { fetchJson } from '../upstream/fetch-json.ts';
+import { createSend } from '../upstream/send.ts';
+import { createUpstreamRoom } from '../upstream/upstream-room.ts';
+
+type StoreFactory<T> = (options: { url: string; keyPrefix: string; log: Log; metrics: Metrics; environment: Environment }) => T;
+
+export interface HouseOptions {
+  config: Config;
+  log: Log;
+  metrics: Metrics;
+  environment?: Environment;
+}
+
+/** Everything but the door: rooms, stores, registries and the generation in use. */
+export interface House {
+  readonly rooms: Rooms;
+  readonly hot: HotStore;
+  readonly cold: ColdStore;
+  readonly doors: ReadonlyMap<string, Door>;
+  readonly providers: ReadonlyMap<string, Provider>;
+  readonly recorder: Recorder;
+  readonly plugins: readonly LoadedPlugin[];
+  readonly environment: Environment;
+  generation(): Generation;
+  /** Swaps a validated configuration in; rejects, and changes nothing, when a plugin does not take it. */
+  use(config: Config): Promise<void>;
+  close(): Promise<void>;
+}
+
+export const systemEnvironment: Environment = { now: () => Date.now(), uuid: () => randomUUID(), random: () => Math.random() };
+
+/** Registries that the folders are, and that plugins may add to. */
+export interface Registries {
+  providers: Map<string, Provider>;
+  matchers: Map<string, Matcher>;
+  doors: Map<string, Door>;
+}
+export async function loadRegistries(): Promise<Registries> {
+  const [providers, matchers, doors] = await Promise.all([
+    loadOwnFolder<Provider>('src/providers'),
+    loadOwnFolder<Matcher>('src/routing/matchers'),
+    loadOwnFolder<Door>('src/doors'),
+  ]);
+  return { providers, matchers, doors };
+}
+
+/** Puts the parts together and opens the stores. Rejects with what stands in the way of a start. */
+export async function createHouse(options: HouseOptions, registries?: Registries): Promise<House> {
+  const { config, log, metrics, environment = systemEnvironment } = options;
+  const { providers, matchers, doors } = registries ?? (await loadRegistries());
+  const plugins = await loadPlugins(config.pipeline.plugins_dir);
+  for (const { plugin, replaces, file } of plugins) if (replaces) log.warn({ plugin: plugin.name, file }, "a file takes the place of hermes' own plugin");
+  const { hot, cold } = await openStores(config, { log, metrics, environment });
+  const recorder = new Recorder(log, metrics);
+  const deps = { hot, cold, log, metrics, environment };
+  let current: Generation | undefined;
+  const generation = (): Generation => {
+    if (current === undefined) throw new Error('no generation has been set up');
+    return current;
+  };
+
+  const accounting = createAccountingRoom();
+  accounting.onCall((call) => recorder.called(generation().config, call));
+  const access = createAccessRoom(deps);
+  const context = createContextRoom(deps);
+  const routing = createRoutingRoom({ ...deps, matchers, allows: access.allows, fetchJson });
+  const client = createClient();
+  const send = createSend({ client, provider: (name) => providers.get(name), environment, books: accounting, rawAnswer });
+  const tools = createToolsRoom({ ...deps, allows: access.allows });
+  const shadow = createShadowRoom({ ...deps, routing, accounting });
+  const rooms: Rooms = {
+    access,
+    accounting,
+    context,
+    idempotency: createIdempotencyRoom(deps),
+    limits: createLimitsRoom({ buckets: createMemoryBuckets(), metrics, environment }),
+    routing,
+    schedule: createScheduleRoom({ allows: access.allows, environment }),
+    sessions: createSessionsRoom({ ...deps, context }),
+    shadow,
+    tools,
+    upstream: createUpstreamRoom({ send, environment, metrics, log, hot: hot.shared ? hot : undefined }),
+  };
+  // The recalled history is owed to the token limits once something is sent.
+  const terminal: Terminal = (exchange) => {
+    exchange.reservation?.topUp(exchange.session?.historyTokens ?? 0);
+    return rooms.upstream.send(exchange);
+  };
+  const hermes = { log, metrics, rooms, addProvider: (name: string, provider: Provider) => providers.set(name, provider), addMatcher: (name: string, matcher: Matcher) => matchers.set(name, matcher) };
+  const setUp = (next: Config): Promise<Generation> => createGeneration({ config: next, plugins, hermes, terminal, log, previous: current });
+  current = await setUp(config);
+  return {
+    rooms,
+    hot,
+    cold,
+    doors,
+    providers,
+    recorder,
+    plugins,
+    environment,
+    generation,
+    async use(next) {
+      const made = await setUp(next);
+      const before = current;
+      current = made;
+      before?.retire(made);
+    },
+    async close() {
+      await shadow.idle();
+      current?.retire();
+      await Promise.allSettled([context.close(), client.close()]);
+      await hot.close();
+      await cold.close();
+    },
+  };
+}
+
+async function openStores(config: Config, parts: { log: Log; metrics: Metrics; environment: Environment }): Promise<{ hot: HotStore; cold: ColdStore }> {
+  const { storage } = config.session;
+  const [hots, colds] = await Promise.all([loadOwnFolder<StoreFactory<HotStore>>('src/stores/hot'), loadOwnFolder<StoreFactory<ColdStore>>('src/stores/cold')]);
+  const make = <T>(registry: ReadonlyMap<string, StoreFactory<T>>, name: string, url: string): T => {
+    const create = registry.get(name);
+    if (create === undefined) throw new Error(`there is no store called ${name}; there are ${[...registry.keys()].join(', ')}`);
+    return create({ url, keyPrefix: config.redis.key_prefix, ...parts });
+  };
+  const hot = make(hots, storage.hot_backend, storage.redis_url ?? '');
+  const cold = make(colds, storage.cold_backend === 'sqlite' ? 'sqljs' : 'postgres', storage.database_url);
+  await cold.open();
+  return { hot, cold };
+}

@@ -1,0 +1,21 @@
+import type { Command } from 'commander';
+import { loadRegistries } from '../app/house.ts';
+import { loadConfig } from '../config/load.ts';
+
+export function registerConfigCommands(program: Command): void {
+  const config = program.command('config').description('Look at the configuration without starting.');
+  config
+    .command('check')
+    .description('Validate the configuration: every mistake at once, exit 1.')
+    .option('--config <file>', 'configuration file (default: HERMES_CONFIG, else config/hermes.yaml)')
+    .action(async ({ config: file }: { config?: string }) => {
+      const registries = await loadRegistries();
+      const { config: loaded, warnings } = loadConfig({
+        file,
+        knownMatchers: [...registries.matchers.keys()],
+        knownProviders: Object.fromEntries([...registries.providers].map(([name, { defaults }]) => [name, defaults ?? {}])),
+      });
+      for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
+      process.stdout.write(`${loaded.file}: good (${loaded.registry.models.size} models, ${loaded.route_rules.length} rules, ${loaded.tools.length} tools)\n`);
+    });
+}

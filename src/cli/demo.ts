@@ -1,0 +1,31 @@
+import { randomBytes } from 'node:crypto';
+import { packageFile } from './package-root.ts';
+import type { Command } from 'commander';
+import { withProcessEnvironment } from '../config/process-environment.ts';
+import { startDemoTools } from './demo-tools.ts';
+import { serve } from './serve.ts';
+
+const FILE = 'config/demo.yaml';
+
+export function registerDemoCommand(program: Command): void {
+  program
+    .command('demo')
+    .description('The whole product on embedded parts: simulated models and demo tools, no key and no server needed.')
+    .option('--port <port>', 'port to listen on')
+    .option('--host <host>', 'address to listen on')
+    .action(async (options: { port?: string; host?: string }) => {
+      const tools = await startDemoTools(0);
+      const env = withProcessEnvironment({ DEMO_TOOLS_PORT: String(tools.port), API_KEY: `sk-demo-${randomBytes(12).toString('hex')}` });
+      const key = env.API_KEY ?? '';
+      await serve({ config: packageFile(FILE), env, ...options }, (app) => {
+        const address = `http://${app.host.includes(':') || app.host === '0.0.0.0' ? '127.0.0.1' : app.host}:${app.port}`;
+        process.stdout.write(`\nTry it:\n\n${firstChat(address, key)}\n\n`);
+      });
+      await tools.close();
+    });
+}
+
+function firstChat(address: string, key: string): string {
+  const body = { session_id: 'user-3421', messages: [{ role: 'user', content: '帮我查一下订单20240515的状态' }], tools: ['order.query'] };
+  return `curl ${address}/v1/chat \\\n  -H 'Authorization: Bearer ${key}' \\\n  -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(body)}'`;
+}
