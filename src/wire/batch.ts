@@ -100,3 +100,20 @@ export function toChatEvent(chunk: Chunk): Uint8Array {
   const raw = chunk.form === 'openai-chat' ? chunk.raw : undefined;
   return raw ?? Buffer.from(`data: ${stringifyJson(chunk.view)}\n\n`);
 }
+
+class TranslatedBatch implements Batch {
+  readonly bytes: Buffer;
+  readonly marked: boolean;
+  readonly form: Form;
+  readonly chunks: readonly Chunk[];
+  constructor(bytes: Buffer, chunks: readonly Chunk[], form: Form) {
+    this.bytes = bytes;
+    this.chunks = chunks;
+    this.form = form;
+    this.marked = chunks.some((chunk) => isMarked(chunk.view));
+  }
+}
+/** Events of another form as they came, those without a canonical counterpart too, beside their translations. */
+export function translatedBatch(bytes: Buffer, chunks: readonly Chunk[], form: Form): Batch {
+  return new TranslatedBatch(bytes, chunks, form);
+}

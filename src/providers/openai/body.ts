@@ -1,0 +1,58 @@
+import type { UpstreamTarget } from '../../contracts/exchange.ts';
+import { withoutCarriage } from '../../wire/carriage.ts';
+import type { ChatRequest } from '../../wire/chat.ts';
+import type { NameMap } from '../../wire/tool-names.ts';
+import { isOpenAiModel, isOthersModel, isReasoningModel } from './family.ts';
+import { toMessages } from './messages.ts';
+import { nameRequest } from './names.ts';
+import { withoutForeignReasoning } from './reasoning.ts';
+
+type Body = Record<string, unknown>;
+
+/** The request as this upstream takes it: the caller's keys in their order, only what must be is changed. `names` when names were mapped. */
+export function toBody(request: ChatRequest, target: UpstreamTarget): { body: Body; names: NameMap | undefined } {
+  // Before the carriage goes: it tells whose reasoning it is.
+  const clean = withoutCarriage({ ...request, messages: withoutForeignReasoning(request.messages, target) });
+  const named = nameRequest({ ...clean, messages: toMessages(clean.messages, target) });
+  // Assigned in place, so that every key keeps its position; a request without a model gets it first.
+  const body: Body = 'model' in named.request ? { ...named.request } : { model: '', ...named.request };
+  body.model = target.modelName;
+  setStreamOptions(body, target);
+  setMaxTokens(body, target);
+  dropEmptyTools(body);
+  return { body: { ...body, ...target.extraBody }, names: named.names };
+}
+
+/** Usage is always asked for: the books need it; who did not ask does not see it. */
+function setStreamOptions(body: Body, target: UpstreamTarget): void {
+  if (body.stream !== true || target.quirks.stream_options === false) delete body.stream_options;
+  else body.stream_options = { ...(body.stream_options as object | null | undefined), include_usage: true };
+}
+
+/** One field, never both: the model's default where the request has none, its ceiling where the request has more. */
+function setMaxTokens(body: Body, target: UpstreamTarget): void {
+  const asked = (body.max_completion_tokens ?? body.max_tokens ?? undefined) as number | undefined;
+  const limit = asked === undefined ? target.maxTokens : Math.min(asked, target.maxTokens ?? asked);
+  const field = fieldOf(body, target);
+  const other = field === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
+  delete body[other];
+  if (limit === undefined) delete body[field];
+  else body[field] = limit;
+}
+
+function fieldOf(body: Body, target: UpstreamTarget): 'max_tokens' | 'max_completion_tokens' {
+  const written = target.quirks.max_tokens_field;
+  if (written === 'max_tokens' || written === 'max_completion_tokens') return written;
+  // OpenAI's reasoning models refuse the old name; the servers of others mostly know it alone.
+  if (isReasoningModel(target.modelName)) return 'max_completion_tokens';
+  if (isOthersModel(target)) return 'max_tokens';
+  return body.max_completion_tokens != null && (body.max_tokens == null || isOpenAiModel(target)) ? 'max_completion_tokens' : 'max_tokens';
+}
+
+/** An empty list is refused, and without tools what speaks of them is, too. */
+function dropEmptyTools(body: Body): void {
+  if (body.tools !== null && !(Array.isArray(body.tools) && body.tools.length === 0)) return;
+  delete body.tools;
+  delete body.tool_choice;
+  delete body.parallel_tool_calls;
+}

@@ -1,0 +1,41 @@
+import { Agent, type Dispatcher, EnvHttpProxyAgent } from 'undici';
+import { HermesError } from '../contracts/errors.ts';
+import { HttpCall } from './http-call.ts';
+import type { UpstreamClient } from './open-call.ts';
+
+/** A connection that is not there by then never will be. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
+export interface ClientOptions {
+  connectTimeoutMs?: number;
+  /** As the environment gives them: `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`. */
+  proxy?: { http?: string | undefined; https?: string | undefined; no?: string | undefined };
+}
+
+/** Calls upstreams over HTTP. One pool of connections an origin, made once and shared by all generations. */
+export function createClient(options: ClientOptions = {}): UpstreamClient {
+  const dispatcher = createDispatcher(options);
+  return {
+    open(call) {
+      const handler = new HttpCall();
+      try {
+        const { origin, pathname, search } = new URL(call.url);
+        dispatcher.dispatch({ origin, path: pathname + search, method: call.method, headers: call.headers, body: call.body }, handler);
+      } catch (cause) {
+        handler.abort(
+          new HermesError('upstream_error', 'The call to the model could not be made: its address or a header in its configuration is not valid.', { cause }),
+        );
+      }
+      return handler;
+    },
+    close: () => dispatcher.destroy(),
+  };
+}
+
+function createDispatcher({ connectTimeoutMs = CONNECT_TIMEOUT_MS, proxy }: ClientOptions): Dispatcher {
+  // Time limits are each call's own (http-call.ts): undici's would not know a slow reader from a silent upstream.
+  const agent = { connect: { timeout: connectTimeoutMs }, headersTimeout: 0, bodyTimeout: 0, allowH2: false };
+  if (!proxy?.http && !proxy?.https) return new Agent(agent);
+  // Empty strings, not undefined: undici would look into the environment by itself.
+  return new EnvHttpProxyAgent({ ...agent, httpProxy: proxy.http ?? '', httpsProxy: proxy.https ?? '', noProxy: proxy.no ?? '' });
+}

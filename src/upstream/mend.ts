@@ -1,0 +1,127 @@
+import type { ChatChunk, ChatCompletion, ChunkChoice, FinishReason } from '../wire/chat.ts';
+
+/**
+ * The finish reason as clients may rely on it: tool calls are announced by `tool_calls` whatever the upstream calls it
+ * (`stop`, nothing), and an empty list of calls ends the turn.
+ */
+export function toFinishReason(said: FinishReason | null | undefined, calls: boolean): FinishReason {
+  if (calls && (!said || said === 'stop')) return 'tool_calls';
+  if (!calls && (!said || said === 'tool_calls')) return 'stop';
+  return said ?? 'stop';
+}
+
+/** In place. A tool without parameters is called with `""` or nothing by some: `{}` is what clients can parse. Tells whether anything changed. */
+export function mendCompletion(completion: ChatCompletion): boolean {
+  let changed = false;
+  for (const choice of completion.choices) {
+    const calls = choice.message?.tool_calls;
+    for (const call of calls ?? []) {
+      if (call.function && !call.function.arguments) {
+        call.function.arguments = '{}';
+        changed = true;
+      }
+    }
+    const reason = toFinishReason(choice.finish_reason, (calls?.length ?? 0) > 0);
+    if (reason !== choice.finish_reason) {
+      choice.finish_reason = reason;
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+/** Is there anything in it that a caller asked for? Silence with a reason (`length`, `content_filter`) is an answer, and so is an empty text. */
+export function isAnswer(completion: ChatCompletion): boolean {
+  return completion.choices.some(({ message, finish_reason }) => {
+    if (!message) return false;
+    if (typeof message.content === 'string' || (Array.isArray(message.content) && message.content.length > 0)) return true;
+    // An empty list of calls is said, too: it ends the turn.
+    if (Array.isArray(message.tool_calls) || message.function_call || message.refusal || message.audio || message.reasoning_content) return true;
+    return finish_reason === 'length' || finish_reason === 'content_filter';
+  });
+}
+
+/** One choice's tool calls while they stream, and how it ended. */
+class ChoiceState {
+  finish: FinishReason | undefined;
+  /** By the call's index: did any of its arguments come? */
+  readonly calls = new Map<number, boolean>();
+}
+
+/** What is known of a stream's choices: enough to mend its end. Noting the same chunk twice changes nothing. */
+export class ChoiceStates {
+  readonly #choices = new Map<number, ChoiceState>();
+  /** Id, created and model of the first chunk that had them. */
+  #head: Pick<ChatChunk, 'id' | 'created' | 'model'> | undefined;
+
+  note(chunk: Readonly<ChatChunk>): void {
+    if (!this.#head?.id) this.#head = { id: chunk.id, created: chunk.created, model: chunk.model };
+    for (const choice of chunk.choices ?? []) this.#noteChoice(choice);
+  }
+
+  /** Every choice that has been seen, of at least `expected`, has its finish reason. */
+  finished(expected: number): boolean {
+    if (this.#choices.size < expected) return false;
+    for (const choice of this.#choices.values()) if (choice.finish === undefined) return false;
+    return true;
+  }
+  get anyFinished(): boolean {
+    for (const choice of this.#choices.values()) if (choice.finish !== undefined) return true;
+    return false;
+  }
+  get firstFinish(): FinishReason | undefined {
+    for (const choice of this.#choices.values()) if (choice.finish !== undefined) return choice.finish;
+    return undefined;
+  }
+
+  /** Must this chunk, which has a finish reason, be written anew? */
+  needsMending(chunk: Readonly<ChatChunk>): boolean {
+    return (chunk.choices ?? []).some(({ index, finish_reason }) => {
+      if (!finish_reason) return false;
+      const calls = this.#choices.get(index)?.calls;
+      return toFinishReason(finish_reason, (calls?.size ?? 0) > 0) !== finish_reason || (calls !== undefined && [...calls.values()].includes(false));
+    });
+  }
+
+  /** The chunk with its finish reasons put right, and before it the arguments that never came. */
+  mend(chunk: Readonly<ChatChunk>): ChatChunk {
+    const choices = (chunk.choices ?? []).map((choice) => {
+      if (!choice.finish_reason) return choice;
+      const calls = this.#choices.get(choice.index)?.calls ?? new Map<number, boolean>();
+      return { ...choice, finish_reason: toFinishReason(choice.finish_reason, calls.size > 0) };
+    });
+    return { ...chunk, choices };
+  }
+
+  /** A chunk that gives `{}` to the calls of this choice whose arguments never came. */
+  missingArguments(index: number): ChatChunk | undefined {
+    const calls = this.#choices.get(index)?.calls ?? new Map<number, boolean>();
+    const bare = [...calls].filter(([, came]) => !came).map(([call]) => ({ index: call, function: { arguments: '{}' } }));
+    for (const { index: call } of bare) calls.set(call, true);
+    return bare.length > 0 ? this.#make([{ index, delta: { tool_calls: bare }, finish_reason: null }]) : undefined;
+  }
+
+  /** The finish reasons that never came, of a stream whose terminal marker says that it is whole. */
+  missingFinish(): ChatChunk | undefined {
+    const open = [...this.#choices].filter(([, choice]) => choice.finish === undefined);
+    for (const [, choice] of open) choice.finish = toFinishReason(undefined, choice.calls.size > 0);
+    return open.length > 0 ? this.#make(open.map(([index, choice]) => ({ index, delta: {}, finish_reason: choice.finish ?? 'stop' }))) : undefined;
+  }
+  get openChoices(): number[] {
+    return [...this.#choices].filter(([, choice]) => choice.finish === undefined).map(([index]) => index);
+  }
+
+  #noteChoice({ index, delta, finish_reason }: ChunkChoice): void {
+    let state = this.#choices.get(index);
+    if (!state) {
+      state = new ChoiceState();
+      this.#choices.set(index, state);
+    }
+    for (const call of delta?.tool_calls ?? []) state.calls.set(call.index, Boolean(state.calls.get(call.index)) || Boolean(call.function?.arguments));
+    if (finish_reason) state.finish = finish_reason;
+  }
+
+  #make(choices: ChunkChoice[]): ChatChunk {
+    return { id: '', created: 0, model: '', ...this.#head, object: 'chat.completion.chunk', choices };
+  }
+}
