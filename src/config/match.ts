@@ -9,7 +9,7 @@ type Report = (path: Path, message: string) => void;
 export function checkMatch(match: unknown, path: Path, customMatchers: readonly string[], report: Report): void {
   if (typeof match === 'string') checkExpression(match, 'i', path, report);
   if (!isRecord(match)) return;
-  const known = [...MATCHERS, ...customMatchers];
+  const known = [...new Set([...MATCHERS, ...customMatchers])];
   const keys = Object.keys(match);
   if (keys.length === 0) report(path, 'is empty: a rule for every message is `match: .*`');
   for (const key of keys) {

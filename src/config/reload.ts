@@ -1,134 +1,64 @@
-import { createHash } from 'node:crypto';
-import { type FSWatcher, readFileSync, realpathSync, watch } from 'node:fs';
-import { dirname } from 'node:path';
 import type { LoadedConfig } from './load.ts';
-import { ConfigError, type ConfigProblem, formatProblem } from './problems.ts';
+import { ConfigError, formatProblem } from './problems.ts';
+import { type ConfigWatcher, type WatchOptions, watchConfig } from './watch.ts';
 
 export interface ReloadResult {
   outcome: 'ok' | 'refused';
   /** What asked for it. */
   cause: 'file' | 'signal' | 'admin';
   warnings: readonly string[];
-  /** One line a mistake; empty when it was taken. */
+  /** One line a mistake, with its place; empty when the configuration was taken. */
   mistakes: readonly string[];
-  /** With places, when the file itself was wrong. */
-  problems: readonly ConfigProblem[];
 }
-export interface ReloaderDeps {
+export interface ReloaderDeps extends WatchOptions {
   current: LoadedConfig;
-  /** Reads and validates anew; the generated key of this run is handed on. */
+  /** Reads and validates anew; the key that was made for this run is handed on, so that nobody is locked out. */
   load(generatedKey: string | undefined): LoadedConfig;
   /** Makes the new generation and swaps it in whole; throws when it cannot be made, and the old one stays. */
   apply(loaded: LoadedConfig): void | Promise<void>;
-  /** Hears of every reload, taken or refused: log and metric. */
+  /** Hears of every reload, taken or refused: for the log and the metric. */
   onReload(result: ReloadResult): void;
-  debounceMs?: number;
-  pollMs?: number;
 }
 export interface Reloader {
   /** Watches the files until `close`. */
   watch(): void;
-  /** One after the other, whoever asks. */
+  /** One after the other, whoever asks. Never rejects. */
   reload(cause: ReloadResult['cause']): Promise<ReloadResult>;
   close(): void;
 }
 
-/** Editors write by rename, and Kubernetes swaps a link: so folders are watched and contents compared. The poll is for mounts without events. */
+/** Validated first, swapped in whole, or refused. */
 export function createReloader(deps: ReloaderDeps): Reloader {
   let current = deps.current;
-  let tried = fingerprint(current.files);
-  let watchers: FSWatcher[] = [];
-  let debounce: NodeJS.Timeout | undefined;
-  let poll: NodeJS.Timeout | undefined;
   let queue: Promise<unknown> = Promise.resolve();
-  let closed = false;
-
-  const look = () => {
-    const now = fingerprint(current.files);
-    // A file that is gone for a moment is between an editor's two steps, not a configuration.
-    if (closed || now === undefined || now === tried) return;
-    tried = now;
-    void reload('file');
-  };
-  const soon = () => {
-    clearTimeout(debounce);
-    debounce = setTimeout(look, deps.debounceMs ?? 100);
-    debounce.unref();
-  };
-  const stopWatching = () => {
-    for (const watcher of watchers) watcher.close();
-    watchers = [];
-  };
-  const startWatching = () => {
-    stopWatching();
-    watchers = foldersOf(current.files).flatMap((folder) => {
-      try {
-        return [watch(folder, { persistent: false }, soon).on('error', () => {})];
-      } catch {
-        return []; // No events here (too many watches, a network file system): the poll sees it.
-      }
-    });
-  };
+  let watcher: ConfigWatcher | undefined;
 
   async function run(cause: ReloadResult['cause']): Promise<ReloadResult> {
-    tried = fingerprint(current.files) ?? tried;
-    const result: ReloadResult = { outcome: 'ok', cause, warnings: [], mistakes: [], problems: [] };
+    const result: ReloadResult = { outcome: 'ok', cause, warnings: [], mistakes: [] };
     try {
       const loaded = deps.load(current.generatedKey);
       await deps.apply(loaded);
-      const moved = loaded.files.join('\0') !== current.files.join('\0');
       current = loaded;
-      if (moved) tried = fingerprint(current.files);
-      if (moved && poll) startWatching();
+      watcher?.follow(loaded.files);
       result.warnings = loaded.warnings;
     } catch (error) {
       result.outcome = 'refused';
-      result.problems = error instanceof ConfigError ? error.problems : [];
       result.mistakes = error instanceof ConfigError ? error.problems.map(formatProblem) : [error instanceof Error ? error.message : String(error)];
     }
     deps.onReload(result);
     return result;
   }
+  // Two saves in a row must not swap in the older one last.
   function reload(cause: ReloadResult['cause']): Promise<ReloadResult> {
     const next = queue.then(() => run(cause));
     queue = next.catch(() => {});
     return next;
   }
-
   return {
     watch() {
-      startWatching();
-      poll = setInterval(look, deps.pollMs ?? 5000);
-      poll.unref();
+      watcher ??= watchConfig(current.files, () => void reload('file'), deps);
     },
     reload,
-    close() {
-      closed = true;
-      clearTimeout(debounce);
-      clearInterval(poll);
-      stopWatching();
-    },
+    close: () => watcher?.close(),
   };
-}
-
-function foldersOf(files: readonly string[]): string[] {
-  const folders = new Set<string>();
-  for (const file of files) {
-    folders.add(dirname(file));
-    try {
-      folders.add(dirname(realpathSync(file)));
-    } catch {
-      // Not there now; its folder is watched.
-    }
-  }
-  return [...folders];
-}
-function fingerprint(files: readonly string[]): string | undefined {
-  const hash = createHash('sha256');
-  try {
-    for (const file of files) hash.update(readFileSync(file)).update('\0');
-  } catch {
-    return undefined;
-  }
-  return hash.digest('hex');
 }

@@ -65,13 +65,16 @@ const settings = {
   stream_options: flag().optional().describe('Ask for usage in streams (`stream_options.include_usage`). Default true; false for servers that refuse it.'),
   developer_role: flag().optional().describe('Knows the role `developer`; false turns it into `system`. Default: by the model name.'),
   tool_call_ids: z.enum(['any', 'nine']).optional().describe('`nine`: ids of tool calls must be nine letters or digits (Mistral). Default any.'),
+  generation: text()
+    .optional()
+    .describe("`anthropic`: the vendor's model whose rules hold, like claude-sonnet-4-5, when the model name does not tell (gateways, deployments)."),
   path: z
     .string()
     .regex(/^\/[^\s?#]*$/, 'must be a path like /deployments/{model}/chat/completions')
     .optional()
     .describe('Path after `api_base` instead of the usual one; `{model}` is the model name (Azure: /openai/deployments/{model}/chat/completions).'),
 };
-export const QUIRKS = ['max_tokens_field', 'stream_options', 'developer_role', 'tool_call_ids', 'path'] as const;
+export const QUIRKS = ['generation', 'max_tokens_field', 'stream_options', 'developer_role', 'tool_call_ids', 'path'] as const;
 
 const limitsOfCalls = {
   max_tokens: whole(1).optional().describe('Default and ceiling of the answer, tokens.'),

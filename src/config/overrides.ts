@@ -1,0 +1,35 @@
+import { type Environment, variable } from './environment.ts';
+import { type ConfigProblem, didYouMean } from './problems.ts';
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+export interface Overrides {
+  port: number | undefined;
+  host: string | undefined;
+  level: LogLevel | undefined;
+}
+
+/** `LOG_LEVEL`, when it is one. */
+export function levelOf(env: Environment): LogLevel | undefined {
+  const asked = variable(env, 'LOG_LEVEL')?.toLowerCase();
+  return LOG_LEVELS.find((level) => level === asked);
+}
+
+/** Flags beat environment beats file. */
+export function readOverrides(
+  flags: { port?: string | number | undefined; host?: string | undefined } | undefined,
+  env: Environment,
+  wrong: (problem: ConfigProblem) => void,
+): Overrides {
+  const problem = (file: string, path: string, message: string) => wrong({ file, line: 0, column: 0, path, message });
+  const flag = flags?.port;
+  const text = flag === undefined ? variable(env, 'PORT') : String(flag).trim();
+  const isPort = text !== undefined && /^\d+$/.test(text) && Number(text) <= 65_535;
+  if (text !== undefined && !isPort)
+    problem(flag === undefined ? 'environment' : 'flags', flag === undefined ? 'PORT' : '--port', 'must be a port: a number from 0 to 65535');
+  const level = levelOf(env);
+  const asked = variable(env, 'LOG_LEVEL');
+  if (asked !== undefined && level === undefined)
+    problem('environment', 'LOG_LEVEL', `must be one of ${LOG_LEVELS.join(', ')}${didYouMean(asked, LOG_LEVELS)}`);
+  return { port: isPort ? Number(text) : undefined, host: flags?.host ?? variable(env, 'HOST'), level };
+}
