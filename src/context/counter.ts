@@ -24,7 +24,6 @@ export function createCounter(log: Log): Counter {
   let last = 0;
 
   const lost = (thrown: unknown): void => {
-    if (worker === undefined) return;
     worker = undefined;
     if (pending.size > 0) log.warn({ err: thrown, counts: pending.size }, 'the token counting thread ended; these counts are estimates');
     for (const { texts, resolve } of pending.values()) resolve(estimate(texts));
@@ -49,9 +48,13 @@ export function createCounter(log: Log): Counter {
   const flush = (): void => {
     const jobs = batch;
     batch = [];
-    const thread = started();
-    thread.ref();
-    thread.postMessage(jobs);
+    try {
+      const thread = started();
+      thread.ref();
+      thread.postMessage(jobs);
+    } catch (thrown) {
+      lost(thrown);
+    }
   };
 
   return {

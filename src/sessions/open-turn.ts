@@ -27,9 +27,9 @@ export interface BegunTurn {
   name: SessionName;
   state: SessionState;
   history: readonly ChatMessage[];
-  /** Copies of what the caller sent, counted or being counted. */
+  /** Copies of what the caller sent; no system messages: those that are stored stay. */
   system: ChatMessage[] | undefined;
-  fresh: ChatMessage[];
+  fresh: { message: ChatMessage; tokens: number | Promise<number> }[];
   /** Where the caller's history differs from ours: so many of the stored messages stay. */
   keep: number;
   supersedeFrom: number | undefined;
@@ -74,7 +74,8 @@ export class SessionOpenTurn implements OpenTurn {
     const silent = partial && !answer.content && !answer.reasoning_content;
     const counted = await Promise.all([
       this.#count(system ?? []),
-      this.#count([...fresh, ...rounds]),
+      Promise.all(fresh.map(async ({ message, tokens }): Promise<StoredMessage> => ({ message, tokens: await tokens }))),
+      this.#count(rounds),
       silent ? [] : this.#count([answer], { ...(partial ? { partial } : {}), ...(facts.degraded ? { degraded: true } : {}) }),
     ]);
     const turn: TurnRecord = {
@@ -84,7 +85,7 @@ export class SessionOpenTurn implements OpenTurn {
       requestId: exchange.id,
       baseVersion: state.version,
       system: system ? counted[0] : state.system,
-      messages: [...counted[1], ...counted[2]],
+      messages: [...counted[1], ...counted[2], ...counted[3]],
       ...(supersedeFrom === undefined ? {} : { supersedeFrom }),
       model: facts.model ?? exchange.route?.model ?? '',
     };

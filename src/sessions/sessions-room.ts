@@ -81,8 +81,8 @@ export function createSessionsRoom(deps: SessionsDeps): SessionsRoom & { sweep(c
       historyMessages: recalled.length,
       historyTokens: recalled.reduce((total, { tokens }) => total + tokens, 0),
     };
-    const fresh = overlap.fresh.map(copyMessage);
-    count(fresh, overlap.fresh);
+    // Counted while the model answers; what trimming counts meanwhile is the same count.
+    const fresh = overlap.fresh.map((message) => ({ message: copyMessage(message), tokens: context.countMessage(message, '') }));
     return new SessionOpenTurn(turnDeps, {
       name,
       state,
@@ -93,16 +93,6 @@ export function createSessionsRoom(deps: SessionsDeps): SessionsRoom & { sweep(c
       supersedeFrom: supersedeFrom(state, overlap),
       leave,
     });
-  };
-
-  /** While the model answers: what is stored and what is sent have the same count. */
-  const count = (stored: readonly ChatMessage[], sent: readonly ChatMessage[]): void => {
-    for (const [index, message] of stored.entries()) {
-      Promise.resolve(context.countMessage(message, '')).then(
-        (tokens) => sent[index] && context.remember(sent[index], tokens),
-        (thrown) => log.warn({ err: thrown }, 'a message could not be counted'),
-      );
-    }
   };
 
   return {
