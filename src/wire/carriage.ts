@@ -8,9 +8,9 @@ import type { ChatMessage, ChatRequest, ContentPart, FunctionTool, ToolCall } fr
  */
 const CARRIED = 'anthropic';
 
-/** The request without them; the very same object when there are none, so that an unchanged request is still known as such. */
+/** The request without them, as every other upstream may see it; the very same object when there are none, so that an unchanged request is still known as such. */
 export function withoutCarriage(request: ChatRequest): ChatRequest {
-  const messages = mapped(request.messages, cleanMessage);
+  const messages = imagesBehindResults(mapped(request.messages, cleanMessage));
   const tools = request.tools && mapped(request.tools, (tool: FunctionTool) => bare(tool));
   if (messages === request.messages && tools === request.tools && !(CARRIED in request)) return request;
   const { [CARRIED]: _carried, ...rest } = request;
@@ -47,4 +47,28 @@ function mapped<T>(list: T[], change: (item: T) => T): T[] {
     return next;
   });
   return changed ? out : list;
+}
+
+/** Results of tools are text alone in OpenAI's form: their images stand in a user message behind the run of results. */
+function imagesBehindResults(messages: ChatMessage[]): ChatMessage[] {
+  if (!messages.some(hasImages)) return messages;
+  const out: ChatMessage[] = [];
+  let images: ContentPart[] = [];
+  const flush = (): void => {
+    if (images.length > 0) out.push({ role: 'user', content: images });
+    images = [];
+  };
+  for (const message of messages) {
+    if (message.role !== 'tool') flush();
+    if (hasImages(message) && Array.isArray(message.content)) {
+      images.push(...message.content.filter((part) => part.type !== 'text'));
+      out.push({ ...message, content: message.content.filter((part) => part.type === 'text') });
+    } else out.push(message);
+  }
+  flush();
+  return out;
+}
+
+function hasImages({ role, content }: ChatMessage): boolean {
+  return role === 'tool' && Array.isArray(content) && content.some((part) => part.type !== 'text');
 }

@@ -79,7 +79,7 @@ function readAll(pieces: Buffer[], call: UpstreamCall): { chunks: unknown[]; fin
         const { id, object, created, model, ...rest } = chunk;
         assert.deepEqual([id, object, created, model], ['msg_01', 'chat.completion.chunk', 0, 'claude-sonnet-4-5']);
         finish ??= upstreamFinishOf(chunk);
-        chunks.push(rest);
+        chunks.push(JSON.parse(JSON.stringify(rest)));
       }
     }
   }

@@ -1,6 +1,7 @@
 import type { Reader } from '../../contracts/stream.ts';
 import type { ChatChunk, Delta, ToolCallDelta } from '../../wire/chat.ts';
 import { isRecord, parseJson, stringifyJson } from '../../wire/json.ts';
+import { setSignedThinking } from '../../wire/signed-thinking.ts';
 import { readEvent } from '../../wire/sse.ts';
 import { setUpstreamFinish } from '../../wire/upstream-finish.ts';
 import { type AnswerContext, keepThinking, refusalText } from './answer.ts';
@@ -33,6 +34,8 @@ export class AnthropicReader implements Reader {
   /** By Anthropic's index: blocks may interleave. */
   readonly #blocks = new Map<number, OpenBlock>();
   readonly #thinking: Record<string, unknown>[] = [];
+  /** How many of these have been handed to the chunk after them. */
+  #signed = 0;
   #calls = 0;
   #texted = false;
   #finished = false;
@@ -142,7 +145,7 @@ export class AnthropicReader implements Reader {
     this.#finished = true;
     const explanation = reason === 'refusal' ? refusalText(delta.stop_details) : undefined;
     const thinking = this.#thinking.length > 0 ? { thinking_blocks: this.#thinking } : {};
-    const chunk = { ...this.#chunk({ ...this.#unsaidInput(), ...thinking, ...(explanation ? { refusal: explanation } : {}) }), ...more };
+    const chunk = Object.assign(this.#chunk({ ...this.#unsaidInput(), ...thinking, ...(explanation ? { refusal: explanation } : {}) }), more);
     const choice = chunk.choices[0];
     const finish = mapFinish(reason, this.#calls > 0);
     if (choice) choice.finish_reason = finish === 'tool_calls' && this.#context.legacy ? 'function_call' : finish;
@@ -163,13 +166,18 @@ export class AnthropicReader implements Reader {
   }
 
   #chunk(delta: Delta): ChatChunk {
-    return {
+    const chunk: ChatChunk = {
       id: this.#head.id,
       object: 'chat.completion.chunk',
       created: 0,
       model: this.#head.model,
       choices: [{ index: 0, delta, logprobs: null, finish_reason: null }],
     };
+    if (this.#signed < this.#thinking.length) {
+      setSignedThinking(chunk, this.#thinking.slice(this.#signed));
+      this.#signed = this.#thinking.length;
+    }
+    return chunk;
   }
 }
 

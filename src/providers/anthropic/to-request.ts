@@ -49,6 +49,7 @@ export function toAnthropicRequest(request: ChatRequest, target: UpstreamTarget,
     ...serviceTier(request, native).fields,
     ...Object.fromEntries(NATIVE_PARAMETERS.filter((name) => native[name] !== undefined && native[name] !== null).map((name) => [name, native[name]])),
     ...(request.stream === true ? { stream: true } : {}),
+    ...(isRecord(native.fields) ? native.fields : {}),
     ...target.extraBody,
   };
   const all = [

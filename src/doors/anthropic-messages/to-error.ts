@@ -1,0 +1,22 @@
+import type { HermesError } from '../../contracts/errors.ts';
+import type { Facts } from '../../contracts/exchange.ts';
+
+/** Source: Anthropic's error reference. */
+const TYPES: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  409: 'conflict_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  503: 'overloaded_error',
+  504: 'timeout_error',
+  529: 'overloaded_error',
+};
+
+export function toAnthropicError(error: HermesError, facts: Facts): Record<string, unknown> {
+  const type = TYPES[error.status] ?? (error.status >= 500 ? 'api_error' : 'invalid_request_error');
+  return { type: 'error', error: { type, message: error.message }, request_id: facts.requestId ?? null, ...error.details };
+}
