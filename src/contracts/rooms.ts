@@ -82,7 +82,7 @@ export interface RouteExplanation extends RuleReason {
 }
 export interface RouteEngine {
   /** The decision for this exchange; synchronous when no rule must wait. */
-  decide(exchange: Exchange): RouteDecision | Promise<RouteDecision>;
+  decide(subject: RouteSubject): RouteDecision | Promise<RouteDecision>;
   /** The same decision by the same rules, with reasons; counts nothing. Throws what `decide` throws. */
   explain(subject: RouteSubject): Promise<RouteExplanation>;
 }
@@ -98,12 +98,19 @@ export interface ScheduleRoom {
   apply(exchange: Exchange, decision: RouteDecision): RouteDecision | Promise<RouteDecision>;
 }
 export interface ShadowRoom {
-  /** Samples; whatever it does happens in the background and never touches the exchange. */
-  observe(exchange: Exchange, next: Next): void;
+  /**
+   * Samples; whatever it does happens in the background, in forks of its own, and never touches the exchange. Plain `next()`
+   * must be called right after it. Undefined: not in the sample.
+   */
+  observe(exchange: Exchange, next: Next): Observation | undefined;
   /** Stored comparisons, summed: for `/admin/shadow/report`. */
   report(query: { limit: number }): Promise<ShadowReport>;
   /** Resolves when nothing runs or waits; for tests and shutdown. */
   idle(): Promise<void>;
+}
+export interface Observation {
+  /** The live answer, to compare with: the same answer, whose stream tells how it ended. */
+  live(answer: Answer): Answer;
 }
 /** Live against candidate, over the stored comparisons. Money in integer nano-dollars. */
 export interface ShadowReport {
@@ -128,6 +135,8 @@ export interface ShadowReport {
     candidate_cost_nano_usd: number;
     live_latency_ms: number | null;
     candidate_latency_ms: number | null;
+    live_first_token_ms: number | null;
+    candidate_first_token_ms: number | null;
     live_length: number | null;
     candidate_length: number | null;
     verdict: string;

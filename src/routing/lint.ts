@@ -110,7 +110,7 @@ function read(rule: LintRule, matchers: ReadonlyMap<string, Matcher>, comparer: 
   return { rule, node: comparer.read(rule.match, condition.always ?? false), always: condition.always ?? false };
 }
 
-function checkEarlier(current: Read, node: MatchNode, earlier: readonly Read[], comparer: MatchComparer, report: Report): void {
+function checkEarlier(_current: Read, node: MatchNode, earlier: readonly Read[], comparer: MatchComparer, report: Report): void {
   const catchAll = earlier.find(({ always }) => always);
   if (catchAll) {
     report('error', 'unreachable', `it can never be reached: ${named(catchAll.rule)} above hits everything; move it after this rule`);

@@ -1,7 +1,8 @@
 import type { Priority } from '../contracts/config.ts';
 import type { RouteInput } from '../contracts/matcher.ts';
 import type { RouteSubject } from '../contracts/rooms.ts';
-import { newestUserText, normaliseText } from './text.ts';
+import { newestUserText } from '../wire/newest-user-text.ts';
+import { normaliseText } from './text.ts';
 
 /** What the rules are asked. The text is normalised when a rule first looks at it; what is found in it stays for the others. */
 export class RouteQuestion implements RouteInput {
