@@ -66,5 +66,9 @@ function assertedAmong(asserted: string | undefined, own: string, among: readonl
 }
 
 function forbid(param: string, value: string): never {
-  throw new HermesError('permission_denied', `This key may not ask for ${param} "${value.slice(0, 64)}"; leave it out, or let the key's configuration name it.`, { param });
+  throw new HermesError(
+    'permission_denied',
+    `This key may not ask for ${param} "${value.slice(0, 64)}"; leave it out, or let the key's configuration name it.`,
+    { param },
+  );
 }

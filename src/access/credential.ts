@@ -20,7 +20,12 @@ const BEARER = /^bearer\s+(\S.*)$/i;
 export function readCredential(headers: Readonly<Record<string, string>>): Credential | undefined {
   const signature = headers['x-hermes-signature'];
   if (signature !== undefined) {
-    const { 'x-hermes-service': service = '', 'x-hermes-timestamp': timestamp = '', 'x-hermes-nonce': nonce = '', 'x-hermes-content-sha256': contentSha256 } = headers;
+    const {
+      'x-hermes-service': service = '',
+      'x-hermes-timestamp': timestamp = '',
+      'x-hermes-nonce': nonce = '',
+      'x-hermes-content-sha256': contentSha256,
+    } = headers;
     return { kind: 'signature', service, timestamp, nonce, signature, contentSha256 };
   }
   const bearer = headers.authorization?.match(BEARER)?.[1]?.trim();

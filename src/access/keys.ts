@@ -26,7 +26,8 @@ export class KeyRing {
     const digest = sha256(key);
     let found: KnownKey | undefined;
     for (const known of this.#keys) if (timingSafeEqual(known.digest, digest)) found ??= known;
-    if (found === undefined) throw new HermesError('invalid_api_key', 'Incorrect API key provided. Send one of the keys that hermes is configured with as "Authorization: Bearer …".');
+    if (found === undefined)
+      throw new HermesError('invalid_api_key', 'Incorrect API key provided. Send one of the keys that hermes is configured with as "Authorization: Bearer …".');
     if (found.expiresAt <= now) throw new HermesError('invalid_api_key', 'This API key has expired. Ask for a new one.');
     return found.principal;
   }

@@ -29,11 +29,15 @@ export async function verifySignature(config: Config, signed: Signed, request: S
   if (!entry || !secret) refuse('The signature is not right: check x-hermes-service, the secret and what is signed.');
   if (!/^\d{1,12}$/.test(signed.timestamp)) refuse('x-hermes-timestamp must be the time in Unix seconds.');
   if (signed.nonce === '' || signed.nonce.length > 128) refuse('x-hermes-nonce must be 1 to 128 characters, new with every request.');
-  const expected = createHmac('sha256', secret).update([signed.timestamp, signed.nonce, request.method, request.path, bodyDigest(signed, request)].join('.')).digest();
+  const expected = createHmac('sha256', secret)
+    .update([signed.timestamp, signed.nonce, request.method, request.path, bodyDigest(signed, request)].join('.'))
+    .digest();
   const given = Buffer.from(/^v1=([0-9a-f]{64})$/i.exec(signed.signature)?.[1] ?? '', 'hex');
-  if (given.length !== expected.length || !timingSafeEqual(given, expected)) refuse('The signature is not right: check x-hermes-service, the secret and what is signed.');
+  if (given.length !== expected.length || !timingSafeEqual(given, expected))
+    refuse('The signature is not right: check x-hermes-service, the secret and what is signed.');
   const skewMs = entry.max_skew_seconds * 1000;
-  if (Math.abs(nowMs - Number(signed.timestamp) * 1000) > skewMs) refuse(`x-hermes-timestamp is more than ${entry.max_skew_seconds} seconds away from the clock here.`);
+  if (Math.abs(nowMs - Number(signed.timestamp) * 1000) > skewMs)
+    refuse(`x-hermes-timestamp is more than ${entry.max_skew_seconds} seconds away from the clock here.`);
   const fresh = await hot.set(`nonce:${entry.service}:${signed.nonce}`, '1', skewMs * 2 + 1000, true);
   if (!fresh) refuse('x-hermes-nonce has been used before; a repeat needs a new one and a new signature.');
   return {

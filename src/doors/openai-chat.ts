@@ -57,10 +57,14 @@ function checkMessage(message: unknown, path: string): void {
   if (!isRecord(message)) refuse(path, `'${path}' must be an object with a role.`);
   const { role, content, tool_calls } = message;
   if (typeof role !== 'string' || !ROLES.has(role)) refuse(`${path}.role`, `'${path}.role' must be one of ${[...ROLES].join(', ')}.`);
-  if (content !== undefined && content !== null && typeof content !== 'string' && !Array.isArray(content)) refuse(`${path}.content`, `'${path}.content' must be a string or a list of parts.`);
-  if (Array.isArray(content)) for (const [index, part] of content.entries()) if (!isRecord(part) || typeof part.type !== 'string') refuse(`${path}.content[${index}]`, `'${path}.content[${index}]' must be an object with a type.`);
+  if (content !== undefined && content !== null && typeof content !== 'string' && !Array.isArray(content))
+    refuse(`${path}.content`, `'${path}.content' must be a string or a list of parts.`);
+  if (Array.isArray(content))
+    for (const [index, part] of content.entries())
+      if (!isRecord(part) || typeof part.type !== 'string') refuse(`${path}.content[${index}]`, `'${path}.content[${index}]' must be an object with a type.`);
   if (tool_calls !== undefined && tool_calls !== null) checkToolCalls(tool_calls, `${path}.tool_calls`);
-  if (role === 'tool' && typeof message.tool_call_id !== 'string') refuse(`${path}.tool_call_id`, `'${path}.tool_call_id' is missing: a tool message names the call that it answers.`);
+  if (role === 'tool' && typeof message.tool_call_id !== 'string')
+    refuse(`${path}.tool_call_id`, `'${path}.tool_call_id' is missing: a tool message names the call that it answers.`);
 }
 
 function checkToolCalls(calls: unknown, path: string): void {
@@ -77,7 +81,9 @@ function checkToolCalls(calls: unknown, path: string): void {
 function checkTools(tools: unknown): void {
   if (!Array.isArray(tools)) refuse('tools', "'tools' must be a list of function tools, or of names of hermes' tools.");
   for (const [index, tool] of tools.entries()) {
-    if (!isRecord(tool) || typeof tool.type !== 'string') refuse(`tools[${index}]`, `'tools[${index}]' must be an object with a type, or the name of one of hermes' tools.`);
-    if (tool.type === 'function' && (!isRecord(tool.function) || typeof tool.function.name !== 'string')) refuse(`tools[${index}].function.name`, `'tools[${index}].function.name' is missing.`);
+    if (!isRecord(tool) || typeof tool.type !== 'string')
+      refuse(`tools[${index}]`, `'tools[${index}]' must be an object with a type, or the name of one of hermes' tools.`);
+    if (tool.type === 'function' && (!isRecord(tool.function) || typeof tool.function.name !== 'string'))
+      refuse(`tools[${index}].function.name`, `'tools[${index}].function.name' is missing.`);
   }
 }

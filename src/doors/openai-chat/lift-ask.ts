@@ -60,18 +60,21 @@ export function liftAsk(body: Readonly<Record<string, unknown>>, headers: Readon
 
 function toText(value: unknown, name: string): string {
   if (typeof value !== 'string' || value === '') throw new HermesError('invalid_value', `'${name}' must be a non-empty string.`, { param: name });
-  if (value.length > MAX_LENGTH || CONTROL.test(value)) throw new HermesError('invalid_value', `'${name}' must be at most ${MAX_LENGTH} characters, none of them control characters.`, { param: name });
+  if (value.length > MAX_LENGTH || CONTROL.test(value))
+    throw new HermesError('invalid_value', `'${name}' must be at most ${MAX_LENGTH} characters, none of them control characters.`, { param: name });
   return value;
 }
 
 function toPriority(value: unknown): Priority {
-  if (typeof value !== 'string' || !PRIORITIES.includes(value)) throw new HermesError('invalid_value', `'priority' must be one of ${PRIORITIES.join(', ')}.`, { param: 'priority' });
+  if (typeof value !== 'string' || !PRIORITIES.includes(value))
+    throw new HermesError('invalid_value', `'priority' must be one of ${PRIORITIES.join(', ')}.`, { param: 'priority' });
   return value as Priority;
 }
 
 function toTimeout(value: unknown): number {
   const seconds = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
-  if (typeof seconds !== 'number' || !(seconds > 0)) throw new HermesError('invalid_value', "'timeout' must be a number of seconds greater than 0.", { param: 'timeout' });
+  if (typeof seconds !== 'number' || !(seconds > 0))
+    throw new HermesError('invalid_value', "'timeout' must be a number of seconds greater than 0.", { param: 'timeout' });
   return Math.min(seconds, MAX_TIMEOUT_SECONDS) * 1000;
 }
 
@@ -94,5 +97,9 @@ function takeToolNames(fields: Record<string, unknown>, headers: Readonly<Record
 }
 
 function splitNames(header: string): string[] {
-  return header.split(',').map((name) => name.trim()).filter((name) => name !== '').map((name) => toText(name, 'x-hermes-tools'));
+  return header
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+    .map((name) => toText(name, 'x-hermes-tools'));
 }
