@@ -66,7 +66,7 @@ export function lintRules(source: LintSource, matchers: ReadonlyMap<string, Matc
       report('error', 'duplicate-id', `there is a rule ${rule.id} above; each needs an id of its own`);
     checkNames(source, rule, allows, report);
     checkKeywords(rule.match, report);
-    if (current.node) checkEarlier(current, current.node, earlier, comparer, report);
+    if (current.node) checkEarlier(current.node, earlier, comparer, report);
     earlier.push(current);
   }
   if (reads.length > 0 && !reads.some(({ always }) => always)) {
@@ -110,7 +110,7 @@ function read(rule: LintRule, matchers: ReadonlyMap<string, Matcher>, comparer: 
   return { rule, node: comparer.read(rule.match, condition.always ?? false), always: condition.always ?? false };
 }
 
-function checkEarlier(_current: Read, node: MatchNode, earlier: readonly Read[], comparer: MatchComparer, report: Report): void {
+function checkEarlier(node: MatchNode, earlier: readonly Read[], comparer: MatchComparer, report: Report): void {
   const catchAll = earlier.find(({ always }) => always);
   if (catchAll) {
     report('error', 'unreachable', `it can never be reached: ${named(catchAll.rule)} above hits everything; move it after this rule`);

@@ -11,6 +11,7 @@ import { type Comparison, costOf, type Side, withAnswers } from './comparison.ts
 import { ComparisonLog } from './comparison-log.ts';
 import { followAnswer } from './follow-answer.ts';
 import { reportOf } from './report.ts';
+import { showTools, withoutTools } from './show-tools.ts';
 import { Spending } from './spending.ts';
 
 export interface ShadowDeps {
@@ -66,7 +67,8 @@ export function createShadowRoom({ cold, routing, log, metrics, environment }: S
       keep({ ...comparison, outcome: 'over_budget' });
       return;
     }
-    fork.route = candidate;
+    fork.route = withoutTools(candidate);
+    fork.request = showTools(fork.request, candidate, fork.ask, config);
     const side = await run(fork, shadowed.next, log);
     settle(side.costNanoUsd);
     await spending.keep(environment.now()).catch(() => undefined);
