@@ -58,6 +58,12 @@ export interface SessionsRoom {
   begin(exchange: Exchange): Promise<OpenTurn>;
   /** What a turn begun now would be given: for dry runs. Takes no turn, changes nothing. */
   recall(config: Config, project: string, session: string): Promise<RecalledSession>;
+  /** Really deletes, hot and cold. False: there is none. */
+  forget(project: string, session: string): Promise<boolean>;
+  /** Deletes what is older than `session.retention_days`; gives how many. */
+  sweep(config: Config): Promise<number>;
+  /** Stores what still waits for the cold store. */
+  close(): Promise<void>;
 }
 export interface RecalledSession {
   system: readonly ChatMessage[];

@@ -29,8 +29,7 @@ const DAY_MS = 86_400_000;
 const LOOK_BACK = 4;
 const LOOK_BACK_MORE = 100;
 
-/** Histories. `sweep` deletes what is older than `retention_days`; `close` stores what still waits. */
-export function createSessionsRoom(deps: SessionsDeps): SessionsRoom & { sweep(config: Config): Promise<number>; close(): Promise<void> } {
+export function createSessionsRoom(deps: SessionsDeps): SessionsRoom {
   const { hot, cold, context, log, metrics, environment } = deps;
   const reads = metrics.counter('hermes_session_reads_total', 'Histories read, by where they were found', ['tier']);
   const lock = new SessionLock({ hot, log, environment });
@@ -110,6 +109,13 @@ export function createSessionsRoom(deps: SessionsDeps): SessionsRoom & { sweep(c
       const state = await read(toSessionName(project, session), config);
       const tokens = state.messages.reduce((total, message) => total + message.tokens, 0);
       return { system: outgoing(context, state.system), history: repairTurns(outgoing(context, state.messages)), tokens };
+    },
+    async forget(project, session) {
+      const name = toSessionName(project, session);
+      const existed = await cold.deleteSession(project, session);
+      // Away: the store deletes it before it is used again.
+      await hot.deleteSession(name.key).catch((thrown) => log.warn({ err: thrown }, 'a deleted session could not be deleted in the hot store yet'));
+      return existed;
     },
     async sweep(config) {
       const days = config.session.retention_days;

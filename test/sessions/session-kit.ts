@@ -107,7 +107,7 @@ export interface House {
   cold: ColdStore;
   log: RecordedLog;
   config: Config;
-  room: ReturnType<typeof createSessionsRoom>;
+  room: SessionsRoom;
   exchange(session: string | undefined, asked?: Asked): PipelineExchange;
   say(session: string | undefined, text: string, asked?: Asked): Promise<Told>;
   metric(name: string, part: string): Promise<number>;
@@ -133,8 +133,7 @@ export async function house({ session = {}, hot, cold }: HouseOptions = {}): Pro
   const larder = hot ?? createMemory(stores);
   const config = makeConfig({ session });
   const room = createSessionsRoom({ hot: larder, cold: cellar, context: sharedContext, log, metrics, environment });
-  const hooks =
-    sessionPlugin.setup?.({ rooms: { sessions: room as SessionsRoom } as Rooms } as Parameters<NonNullable<typeof sessionPlugin.setup>>[0], undefined) ?? {};
+  const hooks = sessionPlugin.setup?.({ rooms: { sessions: room } as Rooms } as Parameters<NonNullable<typeof sessionPlugin.setup>>[0], undefined) ?? {};
   const layer = { name: 'session', optional: false, hooks, local: sessionPlugin.local } as Layer;
   const models = new WeakMap<object, { model: Model; seen?: readonly ChatMessage[] }>();
   const pipeline = compose(
