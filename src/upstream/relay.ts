@@ -15,6 +15,8 @@ export interface RelayOptions {
   choices: number;
   /** One event's bound. */
   maxEventBytes: number;
+  /** Unix seconds, for upstreams whose form does not tell when an answer was made. */
+  created?: number;
 }
 
 /** Turns what an upstream's socket gives into batches, and notes on the way what hermes must know. Pure: no sockets, no clock. */

@@ -144,6 +144,7 @@ class Sending {
       call: this.#call,
       choices: Math.max(1, this.#request.n ?? 1),
       maxEventBytes: this.#exchange.config.server.max_event_bytes,
+      created: this.#nowSeconds,
     });
     const { firstTokenTimeoutMs, timeoutMs } = this.#target;
     const stream = new UpstreamStream({
@@ -166,6 +167,7 @@ class Sending {
     const bytes = await this.#readAll(until, this.#maxWholeBytes);
     const completion = this.#translate(bytes);
     if (!isAnswer(completion)) throw emptyAnswer();
+    if (this.#provider.form !== 'openai-chat') completion.created ||= this.#nowSeconds;
     const [choice] = completion.choices;
     const said = upstreamFinishOf(completion) ?? choice?.finish_reason;
     if (said) this.#facts.upstreamFinishReason = said;
@@ -217,6 +219,9 @@ class Sending {
     }
   }
 
+  get #nowSeconds(): number {
+    return Math.floor(this.#deps.environment.now() / 1000);
+  }
   get #maxWholeBytes(): number {
     return this.#exchange.config.server.max_event_bytes * WHOLE_BODY_FACTOR;
   }

@@ -8,11 +8,13 @@ import { Relay, type RelayOptions } from './relay.ts';
 export class TranslatingRelay extends Relay {
   readonly #reader: Reader;
   readonly #form: Form;
+  readonly #created: number;
 
   constructor(options: RelayOptions) {
     super(options);
     this.#reader = options.provider.createReader(options.call);
     this.#form = options.provider.form;
+    this.#created = options.created ?? 0;
   }
 
   protected take(run: Buffer, last: boolean): Batch | undefined {
@@ -24,6 +26,7 @@ export class TranslatingRelay extends Relay {
       if (read === 'end' || read === undefined) break;
       events.push(event);
       if (read === null) continue;
+      read.created ||= this.#created;
       this.note(read);
       chunks.push(toChunk(event, this.#form, read));
     }
