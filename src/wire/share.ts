@@ -12,7 +12,7 @@ export interface Shared {
 }
 export interface ShareOptions {
   /** The stream is over, before any reader learns of it; a rejection becomes the end. */
-  over?: (error: HermesError | undefined) => void | Promise<void>;
+  over?: (error: HermesError | undefined) => Promise<void> | undefined;
   /** Beyond these bytes the beginning is let go of: whoever reads goes on, nobody else may open. */
   maxBytes?: number;
 }

@@ -1,0 +1,41 @@
+import { Ajv, type ValidateFunction } from 'ajv';
+import type { ToolConfig } from '../contracts/config.ts';
+import { isRecord, parseJson } from '../wire/json.ts';
+
+/** Params as they go to the tool (long integers exact), or what is wrong with them, for the model. */
+export type Params = { value: Record<string, unknown>; problem?: undefined } | { value?: undefined; problem: string };
+
+/** Checks calls against the tools' schemas; each is compiled once. */
+export class ParamsCheck {
+  readonly #ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false, logger: false });
+  readonly #compiled = new WeakMap<object, ValidateFunction>();
+
+  /** `text`: the arguments as the model wrote them; nothing at all stands for no parameters. */
+  check(tool: ToolConfig, text: string): Params {
+    const source = text.trim() === '' ? '{}' : text;
+    let plain: unknown;
+    let exact: unknown;
+    try {
+      plain = JSON.parse(source);
+      exact = parseJson(source);
+    } catch {
+      return { problem: 'The arguments are not valid JSON.' };
+    }
+    if (!isRecord(plain) || !isRecord(exact)) return { problem: 'The arguments must be a JSON object.' };
+    if (tool.parameters === undefined) return { value: exact };
+    // Long integers are numbers to the schema, though kept as text.
+    const validate = this.#compile(tool.parameters);
+    if (validate(plain)) return { value: exact };
+    const problems = (validate.errors ?? []).slice(0, 10).map(({ instancePath, message }) => `${instancePath || 'arguments'} ${message ?? 'is wrong'}`);
+    return { problem: `The arguments do not fit the tool's schema: ${problems.join('; ')}.` };
+  }
+
+  #compile(schema: Record<string, unknown>): ValidateFunction {
+    let validate = this.#compiled.get(schema);
+    if (validate === undefined) {
+      validate = this.#ajv.compile(schema);
+      this.#compiled.set(schema, validate);
+    }
+    return validate;
+  }
+}

@@ -1,0 +1,92 @@
+import type { Dispatcher } from 'undici';
+import type { ColdStore } from '../contracts/cold-store.ts';
+import type { Answer, Exchange } from '../contracts/exchange.ts';
+import type { HotStore } from '../contracts/hot-store.ts';
+import type { Next } from '../contracts/plugin.ts';
+import type { ToolsRoom } from '../contracts/rooms.ts';
+import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
+import { Dedupe } from './dedupe.ts';
+import { HttpCall } from './http-call.ts';
+import { MixedCalls } from './mixed-calls.ts';
+import { type Allows, type Offer, type OfferSubject, toFunctionTool, toOffer } from './offer.ts';
+import { ParamsCheck } from './params.ts';
+import { CallRunner } from './run-call.ts';
+import { type Ask, runStreamedRounds } from './streamed-rounds.ts';
+import { ToolTurn, type TurnDeps } from './turn.ts';
+import { runWholeRounds, toLoggedBody } from './whole-rounds.ts';
+
+export interface ToolsDeps {
+  hot: HotStore;
+  cold: ColdStore;
+  log: Log;
+  metrics: Metrics;
+  environment: Environment;
+  /** Patterns with `*`, as access reads them. */
+  allows: Allows;
+  /** For the calls of tools; undici's own by default. */
+  dispatcher?: Dispatcher | undefined;
+}
+
+export function createToolsRoom(deps: ToolsDeps): ToolsRoom {
+  return new Tools(deps);
+}
+
+class Tools implements ToolsRoom {
+  readonly #deps: ToolsDeps;
+  readonly #turnDeps: TurnDeps;
+  /** Between `offer` and `loop`. */
+  readonly #offers = new WeakMap<Exchange, Offer>();
+
+  constructor(deps: ToolsDeps) {
+    const { cold, log, environment, metrics } = deps;
+    const calls = metrics.counter('hermes_tool_calls_total', 'Calls of server-side tools by the model.', ['tool', 'status']);
+    this.#deps = deps;
+    this.#turnDeps = {
+      runner: new CallRunner({ cold, log, environment, http: new HttpCall(environment, deps.dispatcher), dedupe: new Dedupe(cold, environment, log) }),
+      params: new ParamsCheck(),
+      mixed: new MixedCalls(deps),
+      called: (tool, status) => calls.inc({ tool, status }),
+    };
+  }
+
+  offer(exchange: Exchange): boolean {
+    // A copy in the background must not touch a tool.
+    const offer = exchange.background ? undefined : toOffer(exchange, this.#deps.allows);
+    if (offer === undefined) return false;
+    this.#offers.set(exchange, offer);
+    if (offer.tools.size > 0)
+      exchange.request = { ...exchange.request, tools: [...(exchange.request.tools ?? []), ...[...offer.tools.values()].map(toFunctionTool)] };
+    return true;
+  }
+
+  names(subject: OfferSubject): { offered: string[]; unavailable: string[] } {
+    const offer = toOffer(subject, this.#deps.allows);
+    return { offered: [...(offer?.tools.keys() ?? [])], unavailable: offer?.unavailable ?? [] };
+  }
+
+  async loop(exchange: Exchange, next: Next): Promise<Answer> {
+    const offer = this.#offers.get(exchange);
+    if (offer === undefined) return next();
+    if (offer.sideEffects) await exchange.run?.offer();
+    const turn = new ToolTurn(exchange, offer, this.#turnDeps);
+    let round: Exchange | undefined;
+    const ask: Ask = {
+      model: () => {
+        round = exchange.fork({ request: turn.request });
+        return next(round);
+      },
+      cancel: (reason) => round?.cancel(reason),
+    };
+    const resumed = await turn.resume();
+    if (resumed.over) {
+      const body = toLoggedBody(`chatcmpl-${turn.id}`, Math.floor(this.#deps.environment.now() / 1000), resumed, turn.said);
+      exchange.answer = { body, facts: { toolCalls: turn.facts } };
+    } else {
+      const first = await ask.model();
+      exchange.answer = first.stream ? runStreamedRounds(turn, first, ask) : await runWholeRounds(turn, first, ask);
+    }
+    const answer = exchange.answer as Answer;
+    if (offer.unavailable.length > 0) answer.facts.unavailableTools = offer.unavailable;
+    return answer;
+  }
+}
