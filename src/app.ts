@@ -4,6 +4,7 @@ import { TraceSink } from './app/trace-sink.ts';
 import { type LoadedConfig, type LoadOptions, loadConfig } from './config/load.ts';
 import { createReloader, type ReloadResult } from './config/reload.ts';
 import type { Config } from './contracts/config.ts';
+import { HermesError } from './contracts/errors.ts';
 import type { Log, Metrics } from './contracts/telemetry.ts';
 import { serveConsole } from './admin/console.ts';
 import { operationRoutes } from './admin/operations.ts';
@@ -67,7 +68,9 @@ export async function createApp({ load, createLog, metrics = createMetrics() }: 
       state.draining = true;
       reloader.close();
       if (server.drain_delay_ms > 0) await new Promise((resolve) => setTimeout(resolve, server.drain_delay_ms));
-      await listener.close(server.drain_timeout_ms);
+      await listener.close(server.drain_timeout_ms, () => {
+        for (const exchange of gateway.inFlight) exchange.cancel(new HermesError('shutting_down', 'The gateway is shutting down; try again.'));
+      });
       passThrough.close();
       await traces.close();
       await house.close();
@@ -88,6 +91,7 @@ function createGateway(house: House, parts: { log: Log; metrics: Metrics; draini
     metrics,
     environment,
     draining,
+    inFlight: new Set(),
     notReady: async () => ((await cold.healthy()) ? undefined : 'the session store does not answer'),
     admin: createAdmin([
       ...traceRoutes(traces),

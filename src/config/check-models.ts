@@ -121,6 +121,6 @@ function checkCircles(inventory: Inventory, findings: Findings): void {
     }
     if (next !== start.id || chain.length === 1 || chain.some((id) => told.has(id))) continue;
     for (const id of chain) told.add(id);
-    findings.report([...start.at('failover'), 'fallback_target'], `the fallbacks go in a circle: ${[...chain, start.id].join(' -> ')}`);
+    findings.report([...start.at('failover'), 'fallback_target'], `the fallbacks form a cycle: ${[...chain, start.id].join(' -> ')}`);
   }
 }

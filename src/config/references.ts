@@ -46,7 +46,6 @@ export function checkReferences(file: Record<string, unknown>, inventory: Invent
 export function checkRules(list: unknown, base: Path, inventory: Inventory, matchers: readonly string[], findings: Findings): void {
   checkTwice(list, base, 'rule', findings);
   for (const [rule, index] of elements(list)) {
-    if (rule.id === 'none') findings.report([...base, index, 'id'], '`none` is reserved for requests that skip the rules');
     if (rule.match !== undefined) checkMatch(rule.match, [...base, index, 'match'], matchers, findings.report);
     checkModelName(rule.model, [...base, index, 'model'], inventory, findings);
     for (const tool of strings(rule.tools)) {

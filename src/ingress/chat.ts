@@ -60,6 +60,7 @@ class ChatRequestRun {
     try {
       const exchange = await this.#begin();
       this.#exchange = exchange;
+      this.#gateway.inFlight.add(exchange);
       deadline = this.#watch(exchange);
       const answer = await this.#generation.chat(exchange);
       status = answer.status;
@@ -70,6 +71,7 @@ class ChatRequestRun {
       this.#refuse(error);
     } finally {
       clearTimeout(deadline);
+      if (this.#exchange) this.#gateway.inFlight.delete(this.#exchange);
       this.#heartbeat?.stop();
     }
     this.#ended(error?.status ?? status, error);

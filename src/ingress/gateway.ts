@@ -31,6 +31,8 @@ export interface Gateway {
   readonly metrics: Metrics;
   readonly environment: Environment;
   readonly draining: () => boolean;
+  /** Exchanges whose answer is not over. */
+  readonly inFlight: Set<Exchange>;
   /** Undefined: ready; else what is missing. */
   notReady(): Promise<string | undefined>;
   admin(request: AdminRequest): Promise<AdminReply | undefined>;

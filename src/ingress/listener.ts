@@ -12,12 +12,17 @@ export interface Listener {
   readonly host: string;
   /** Open sockets. */
   readonly connections: number;
-  /** Stops listening and closes idle connections; resolves when the last request is over, or after `timeoutMs`, when what is left is cut. */
-  close(timeoutMs: number): Promise<void>;
+  /**
+   * Stops listening and closes idle connections; resolves when the last request is over. After `timeoutMs` `cut` is called, to
+   * end what is left in good form; what does not end by that is closed a second later.
+   */
+  close(timeoutMs: number, cut: () => void): Promise<void>;
 }
 
 const MAX_HEADER_BYTES = 32 * 1024;
 const MAX_HEADERS = 200;
+const SWEEP_MS = 50;
+const CUT_GRACE_MS = 1000;
 
 /** A listener on node:http with limits against slow and oversized clients. Rejects when the address is taken. */
 export async function listen(config: Config, handlers: ListenerHandlers): Promise<Listener> {
@@ -57,7 +62,7 @@ export async function listen(config: Config, handlers: ListenerHandlers): Promis
     get connections() {
       return sockets.size;
     },
-    close: (timeoutMs) => drain(server, sockets, timeoutMs),
+    close: (timeoutMs, cut) => drain(server, sockets, timeoutMs, cut),
   };
 }
 
@@ -77,12 +82,20 @@ function refuseUnreadable(error: Error & { code?: string }, socket: Duplex): voi
   socket.end(`HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`);
 }
 
-async function drain(server: Server, sockets: ReadonlySet<Socket>, timeoutMs: number): Promise<void> {
+async function drain(server: Server, sockets: ReadonlySet<Socket>, timeoutMs: number, cut: () => void): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeIdleConnections();
+  // A connection that was busy at the signal is idle later on.
+  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+  let end: NodeJS.Timeout | undefined;
   const timer = setTimeout(() => {
-    for (const socket of sockets) socket.destroy();
+    cut();
+    end = setTimeout(() => {
+      for (const socket of sockets) socket.destroy();
+    }, CUT_GRACE_MS);
   }, timeoutMs);
+  server.closeIdleConnections();
   await closed;
+  clearInterval(sweep);
   clearTimeout(timer);
+  clearTimeout(end);
 }

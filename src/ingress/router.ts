@@ -107,9 +107,18 @@ async function models(gateway: Gateway, request: IncomingMessage, response: Serv
   const answer = await identified(gateway, beginBare(gateway, request, traceId), (exchange) =>
     path === '/v1/models'
       ? listModels(exchange, gateway.rooms.access)
-      : showModel(exchange, gateway.rooms.access, decodeURIComponent(path.slice('/v1/models/'.length))),
+      : showModel(exchange, gateway.rooms.access, decoded(path.slice('/v1/models/'.length))),
   );
   reply(response, traceId, answer, (view) => sendJson(response, view, 200, { 'x-request-id': traceId }));
+}
+
+/** What cannot be decoded is taken as it stands: no model has that name. */
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
 }
 
 async function admin(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string, path: string): Promise<void> {
