@@ -41,18 +41,18 @@ export class ChatRelay extends Relay {
     if (run.indexOf(CR) >= 0) return this.take(withoutCarriageReturns(run), last);
     const events = toSpans(run);
     if (events === undefined || last) return this.#mend(run, last);
-    if (!this.begun && !this.#noteUntilBegun(run, events)) return this.#mend(run, last);
+    if (!this.settled && !this.#noteUntilSettled(run, events)) return this.#mend(run, last);
     const marked = this.#noteMarked(run);
     return marked === undefined ? this.#mend(run, last) : toBatch(run, marked);
   }
 
   /** False when an event needs a closer look. */
-  #noteUntilBegun(run: Buffer, events: readonly Span[]): boolean {
+  #noteUntilSettled(run: Buffer, events: readonly Span[]): boolean {
     for (const { start, end } of events) {
       const view = parse(run.subarray(start, end));
       if (view === undefined || view.error !== undefined || !Array.isArray(view.choices)) return false;
       this.note(view);
-      if (this.begun) return true;
+      if (this.settled) return true;
     }
     return !(this.states.anyFinished && this.emptyAtFinish());
   }

@@ -59,6 +59,9 @@ export class ChoiceStates {
     for (const choice of chunk.choices ?? []) this.#noteChoice(choice);
   }
 
+  get size(): number {
+    return this.#choices.size;
+  }
   /** Every choice that has been seen, of at least `expected`, has its finish reason. */
   finished(expected: number): boolean {
     if (this.#choices.size < expected) return false;

@@ -48,6 +48,10 @@ export abstract class Relay {
   get finished(): boolean {
     return this.states.finished(this.#choices);
   }
+  /** The beginning is over: text has come, and every choice has been seen once. */
+  protected get settled(): boolean {
+    return this.begun && (this.#choices === 1 || this.states.size >= this.#choices);
+  }
   get finishReason(): string | undefined {
     return this.states.firstFinish;
   }
