@@ -79,7 +79,7 @@ class Tools implements ToolsRoom {
     };
     const resumed = await turn.resume();
     if (resumed.over) {
-      const body = toLoggedBody(`chatcmpl-${turn.id}`, Math.floor(this.#deps.environment.now() / 1000), resumed, turn.said);
+      const body = toLoggedBody(`chatcmpl-${turn.id}`, Math.floor(this.#deps.environment.now() / 1000), resumed);
       exchange.answer = { body, facts: { toolCalls: turn.facts } };
     } else {
       const first = await ask.model();

@@ -34,7 +34,7 @@ export class ToolTurn {
   #logged: Map<string, string> = new Map();
   #rounds = 0;
   readonly facts: ToolCallFact[] = [];
-  /** Texts of the rounds so far: the client sees them before the last one's. */
+  /** Texts of the rounds so far: in a stream the client sees them before the last one's. */
   readonly said: string[] = [];
   #waitedMs = 0;
 
@@ -131,8 +131,7 @@ export class ToolTurn {
     if (typeof message.content === 'string' && message.content !== '') this.said.push(message.content);
     this.#messages = [...this.#messages, toLawful(message), ...answers];
     this.#exchange.turnMessages ??= [];
-    // The text is part of the answer that the client sees, and is stored as such.
-    this.#exchange.turnMessages.push({ ...toLawful(message), content: null }, ...answers);
+    this.#exchange.turnMessages.push(toLawful(message), ...answers);
     this.#rounds++;
     return { over: false };
   }

@@ -24,25 +24,24 @@ export async function runWholeRounds(turn: ToolTurn, first: Answer, ask: Ask): P
     if (answer === first && isAsItCame(completion, taken.calls)) return answer;
     if (usage) facts.usage = usage;
     const { status, headers, holdFinish } = answer;
-    return { status, headers, holdFinish, facts, body: toBody(completion, taken, turn.said, usage) };
+    return { status, headers, holdFinish, facts, body: toBody(completion, taken, usage) };
   }
 }
 
-/** What the client gets of the last round: all texts, its own calls. */
-function toBody(last: ChatCompletion, taken: Taken & { over: true }, said: readonly string[], usage: Usage | undefined): ChatCompletion {
+/** What the client gets: the last round's message with its own calls, and the usage of all rounds. */
+function toBody(last: ChatCompletion, taken: Taken & { over: true }, usage: Usage | undefined): ChatCompletion {
   const [choice, ...others] = last.choices;
   const { tool_calls: _calls, content, ...message } = { ...choice?.message, ...taken.message };
   const { calls } = taken;
-  const texts = typeof content === 'string' ? [...said, content] : said;
   const finish_reason = toFinishReason(choice?.finish_reason, calls.length);
   const shown = calls.map((call) => ({ ...call, function: { ...call.function, arguments: toLawfulArguments(call.function.arguments) } }));
-  const whole = { ...message, content: texts.length > 0 ? texts.join('') : (content ?? null), ...(calls.length > 0 ? { tool_calls: shown } : {}) };
+  const whole = { ...message, content: content ?? null, ...(calls.length > 0 ? { tool_calls: shown } : {}) };
   return { ...last, choices: [{ index: 0, ...choice, finish_reason, message: whole }, ...others], ...(usage ? { usage } : {}) };
 }
 
 /** A turn that its log alone has ended: nobody was asked. */
-export function toLoggedBody(id: string, created: number, taken: Taken & { over: true }, said: readonly string[]): ChatCompletion {
-  return toBody({ id, object: 'chat.completion', created, model: '', choices: [] }, taken, said, undefined);
+export function toLoggedBody(id: string, created: number, taken: Taken & { over: true }): ChatCompletion {
+  return toBody({ id, object: 'chat.completion', created, model: '', choices: [] }, taken, undefined);
 }
 
 function isAsItCame({ choices }: ChatCompletion, calls: readonly ToolCall[]): boolean {
