@@ -1,4 +1,10 @@
 import { createAdmin } from './admin/admin.ts';
+import { serveConsole } from './admin/console.ts';
+import { debugRoutes } from './admin/debug-route.ts';
+import { operationRoutes } from './admin/operations.ts';
+import { shadowRoutes } from './admin/shadow-report.ts';
+import { traceRoutes } from './admin/traces.ts';
+import { dryRunOf } from './app/dry-run.ts';
 import { createHouse, type House, loadRegistries, systemEnvironment } from './app/house.ts';
 import { TraceSink } from './app/trace-sink.ts';
 import { type LoadedConfig, type LoadOptions, loadConfig } from './config/load.ts';
@@ -6,9 +12,6 @@ import { createReloader, type ReloadResult } from './config/reload.ts';
 import type { Config } from './contracts/config.ts';
 import { HermesError } from './contracts/errors.ts';
 import type { Log, Metrics } from './contracts/telemetry.ts';
-import { serveConsole } from './admin/console.ts';
-import { operationRoutes } from './admin/operations.ts';
-import { traceRoutes } from './admin/traces.ts';
 import type { Gateway } from './ingress/gateway.ts';
 import { type Listener, listen } from './ingress/listener.ts';
 import { createPassThrough } from './ingress/pass-through.ts';
@@ -37,7 +40,12 @@ export interface App {
 export async function createApp({ load, createLog, metrics = createMetrics() }: AppOptions): Promise<App> {
   const registries = await loadRegistries();
   const read = (generatedKey?: string): LoadedConfig =>
-    loadConfig({ ...load, knownMatchers: [...registries.matchers.keys()], knownProviders: Object.fromEntries([...registries.providers].map(([name, { defaults }]) => [name, defaults ?? {}])), ...(generatedKey ? { generatedKey } : {}) });
+    loadConfig({
+      ...load,
+      knownMatchers: [...registries.matchers.keys()],
+      knownProviders: Object.fromEntries([...registries.providers].map(([name, { defaults }]) => [name, defaults ?? {}])),
+      ...(generatedKey ? { generatedKey } : {}),
+    });
   const loaded = read();
   const log = createLog(loaded.config.log.level);
   for (const warning of loaded.warnings) log.warn({}, warning);
@@ -80,7 +88,10 @@ export async function createApp({ load, createLog, metrics = createMetrics() }: 
 
 type MutableGateway = { -readonly [K in keyof Gateway]: Gateway[K] };
 
-function createGateway(house: House, parts: { log: Log; metrics: Metrics; draining: () => boolean; traces: TraceSink; reload: () => Promise<ReloadResult> }): MutableGateway {
+function createGateway(
+  house: House,
+  parts: { log: Log; metrics: Metrics; draining: () => boolean; traces: TraceSink; reload: () => Promise<ReloadResult> },
+): MutableGateway {
   const { rooms, doors, environment, recorder, cold } = house;
   const { log, metrics, draining, traces, reload } = parts;
   return {
@@ -95,6 +106,8 @@ function createGateway(house: House, parts: { log: Log; metrics: Metrics; draini
     notReady: async () => ((await cold.healthy()) ? undefined : 'the session store does not answer'),
     admin: createAdmin([
       ...traceRoutes(traces),
+      ...debugRoutes(dryRunOf(house)),
+      ...shadowRoutes(rooms.shadow),
       ...operationRoutes({ config: () => house.generation().config, upstream: rooms.upstream, plugins: () => house.generation().plugins, reload }),
     ]),
     console: serveConsole,

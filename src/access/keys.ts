@@ -43,7 +43,7 @@ function toDigest(key: KeyConfig, config: Config): Buffer | undefined {
   return secret ? sha256(secret) : undefined;
 }
 
-function toPrincipal(key: KeyConfig): Principal {
+export function toPrincipal(key: KeyConfig): Principal {
   return {
     id: key.id,
     service: key.service,

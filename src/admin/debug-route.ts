@@ -5,16 +5,19 @@ import type { Exchange, Principal } from '../contracts/exchange.ts';
 import type { RecalledSession, Rooms, RuleReason } from '../contracts/rooms.ts';
 import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
 import { isRecord } from '../wire/json.ts';
+import type { AdminRoute } from './route.ts';
 
 export interface DebugRouteDeps {
   rooms: Pick<Rooms, 'access' | 'routing' | 'schedule' | 'sessions' | 'context' | 'tools' | 'upstream'>;
   /** The openai-chat door: checks the body and lifts our fields out. */
   enter(body: unknown, headers: Readonly<Record<string, string>>): Entered;
   /** A bare exchange of this request: nothing runs in it. */
-  begin(parent: Exchange, entered: Entered): Exchange;
+  begin(parent: DebugCaller, entered: Entered): Exchange;
   /** What a key of the configuration may do, by the key's id. */
   principalOf(config: Config, keyId: string): Principal | undefined;
 }
+/** Who asks, and under which configuration. */
+export type DebugCaller = Pick<Exchange, 'config' | 'headers' | 'principal'>;
 export interface DebugRoute extends RuleReason {
   earlier: RuleReason[];
   model_before_cost: string;
@@ -33,7 +36,7 @@ export interface DebugRoute extends RuleReason {
  * `POST /debug/route`: what would happen to this request, by the same rooms that would serve it. Calls no upstream and
  * stores nothing. Throws what the request itself would get (an unknown model, a service that is not the key's).
  */
-export async function debugRoute(deps: DebugRouteDeps, exchange: Exchange, body: unknown): Promise<DebugRoute> {
+export async function debugRoute(deps: DebugRouteDeps, exchange: DebugCaller, body: unknown): Promise<DebugRoute> {
   const { rooms } = deps;
   const { config } = exchange;
   const { chat, asKey } = readBody(body);
@@ -68,6 +71,10 @@ export async function debugRoute(deps: DebugRouteDeps, exchange: Exchange, body:
     tools: offered,
     unavailable_tools: unavailable,
   };
+}
+
+export function debugRoutes(deps: DebugRouteDeps): AdminRoute[] {
+  return [{ method: 'POST', pattern: '/debug/route', handle: async ({ exchange, body }) => ({ body: await debugRoute(deps, exchange, body) }) }];
 }
 
 /** `{ message }` is short for a chat body; `as_key` is ours alone. */

@@ -94,7 +94,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   const client = createClient();
   const send = createSend({ client, provider: (name) => providers.get(name), environment, books: accounting, rawAnswer });
   const tools = createToolsRoom({ ...deps, allows: access.allows });
-  const shadow = createShadowRoom({ ...deps, routing, accounting });
+  const shadow = createShadowRoom({ ...deps, routing });
   const rooms: Rooms = {
     access,
     accounting,
@@ -113,7 +113,13 @@ export async function createHouse(options: HouseOptions, registries?: Registries
     exchange.reservation?.topUp(exchange.session?.historyTokens ?? 0);
     return rooms.upstream.send(exchange);
   };
-  const hermes = { log, metrics, rooms, addProvider: (name: string, provider: Provider) => providers.set(name, provider), addMatcher: (name: string, matcher: Matcher) => matchers.set(name, matcher) };
+  const hermes = {
+    log,
+    metrics,
+    rooms,
+    addProvider: (name: string, provider: Provider) => providers.set(name, provider),
+    addMatcher: (name: string, matcher: Matcher) => matchers.set(name, matcher),
+  };
   const setUp = (next: Config): Promise<Generation> => createGeneration({ config: next, plugins, hermes, terminal, log, previous: current });
   current = await setUp(config);
   return {

@@ -7,15 +7,29 @@ import { registerConfigCommands } from './config.ts';
 import { registerDemoCommand } from './demo.ts';
 import { packageFile } from './package-root.ts';
 import { registerPluginsCommand } from './plugins.ts';
+import { registerRouteCommands } from './route.ts';
 import { registerServeCommand } from './serve.ts';
+import { registerShadowCommands } from './shadow.ts';
 
 /** An expected end of a command: its message is all that is said. */
 export class CommandFailed extends Error {}
 
 /** Runs one command line; gives the exit code. */
 export async function run(argv: readonly string[]): Promise<number> {
-  const program = new Command('hermes').description('The switchboard between your services and your language models.').version(version()).exitOverride().showHelpAfterError();
-  for (const register of [registerServeCommand, registerDemoCommand, registerConfigCommands, registerPluginsCommand]) register(program);
+  const program = new Command('hermes')
+    .description('The switchboard between your services and your language models.')
+    .version(version())
+    .exitOverride()
+    .showHelpAfterError();
+  for (const register of [
+    registerServeCommand,
+    registerDemoCommand,
+    registerConfigCommands,
+    registerPluginsCommand,
+    registerRouteCommands,
+    registerShadowCommands,
+  ])
+    register(program);
   try {
     await program.parseAsync([...argv]);
     return Number(process.exitCode ?? 0);

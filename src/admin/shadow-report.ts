@@ -1,0 +1,7 @@
+import type { ShadowRoom } from '../contracts/rooms.ts';
+import { type AdminRoute, limitOf } from './route.ts';
+
+/** `GET /admin/shadow/report`: live against candidate, summed by pair of rules. */
+export function shadowRoutes(shadow: ShadowRoom): AdminRoute[] {
+  return [{ method: 'GET', pattern: '/admin/shadow/report', handle: async ({ query }) => ({ body: await shadow.report({ limit: limitOf(query) }) }) }];
+}

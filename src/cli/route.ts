@@ -1,0 +1,171 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Command } from 'commander';
+import { allows } from '../access/patterns.ts';
+import { type DebugRoute, debugRoute } from '../admin/debug-route.ts';
+import { dryRunOf } from '../app/dry-run.ts';
+import { createHouse, loadRegistries, type Registries, systemEnvironment } from '../app/house.ts';
+import { configFile, type LoadedConfig, loadConfig } from '../config/load.ts';
+import type { Config } from '../contracts/config.ts';
+import type { Principal } from '../contracts/exchange.ts';
+import { lintRules } from '../routing/lint.ts';
+import { readLintSource } from '../routing/lint-source.ts';
+import { parseRouteTests, runRouteTests, untestedRules } from '../routing/route-tests.ts';
+import { createLog } from '../telemetry/log.ts';
+import { createMetrics } from '../telemetry/metrics.ts';
+import { isRecord } from '../wire/json.ts';
+import { CommandFailed } from './program.ts';
+import { printDebug, printFindings, printTests } from './route-print.ts';
+import { askGateway } from './running-gateway.ts';
+
+const CONFIG = ['--config <file>', 'configuration file (default: HERMES_CONFIG, else config/hermes.yaml)'] as const;
+
+interface DebugOptions {
+  config?: string;
+  url?: string;
+  session?: string;
+  user?: string;
+  userLevel?: string;
+  service?: string;
+  asKey?: string;
+  json?: true;
+}
+
+export function registerRouteCommands(program: Command): void {
+  const route = program.command('route').description('See, check and test the routing rules.');
+  route
+    .command('debug <text>')
+    .description('What would happen to this message: by the configuration file, or by a running gateway (--url).')
+    .option(...CONFIG)
+    .option('--url <url>', 'ask the gateway that runs there')
+    .option('--session <id>', 'with the history of this session')
+    .option('--user <user>', 'of this user')
+    .option('--user-level <level>', 'with this user_level')
+    .option('--service <service>', 'with this service_type')
+    .option('--as-key <id>', 'with the rights of this key of auth.keys')
+    .option('--json', 'for programs')
+    .action(async (text: string, options: DebugOptions) => {
+      const body = debugBody(text, options);
+      const answer = options.url === undefined ? await debugOffline(body, options) : toDebugRoute(await askGateway(options, 'POST', '/debug/route', body));
+      process.stdout.write(options.json ? `${JSON.stringify(answer, null, 2)}\n` : printDebug(answer, coloured()));
+    });
+  route
+    .command('lint')
+    .description('Rules that can never be reached, are shadowed, or name what does not exist. Errors exit 1.')
+    .option(...CONFIG)
+    .option('--tests <file>', 'sample questions (default: route_tests.yaml beside the configuration)')
+    .option('--strict', 'warnings exit 1, too')
+    .action((options: { config?: string; tests?: string; strict?: true }) => lint(options));
+  route
+    .command('test <file>')
+    .description('Ask sample questions; print what hits and what is confused. A question that misses its rule exits 1.')
+    .option(...CONFIG)
+    .option('--json', 'for programs')
+    .action((file: string, options: { config?: string; json?: true }) => test(file, options));
+}
+
+function coloured(): boolean {
+  return process.stdout.isTTY === true && !process.env.NO_COLOR;
+}
+
+function debugBody(text: string, { session, user, userLevel, service, asKey }: DebugOptions): Record<string, unknown> {
+  const fields = { session_id: session, user, user_level: userLevel, service_type: service, as_key: asKey };
+  return { message: text, ...Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) };
+}
+
+function toDebugRoute(answer: unknown): DebugRoute {
+  if (!isRecord(answer) || typeof answer.rule !== 'string') throw new CommandFailed('The gateway answered something that is no dry run.');
+  // The same program made it; its shape is the contract of POST /debug/route.
+  return answer as object as DebugRoute;
+}
+
+/** May do everything: without `--as-key` the question is what the rules do. */
+const ANYBODY: Principal = {
+  id: 'debug',
+  service: 'default',
+  services: ['*'],
+  project: 'default',
+  projects: ['*'],
+  admin: true,
+  models: ['*'],
+  tools: ['*'],
+  userLevels: ['*'],
+  priorities: ['*'],
+  passthrough: [],
+};
+
+/** Only a session needs the stores; without one they stay closed, so that it works beside a running gateway. */
+async function debugOffline(body: Record<string, unknown>, options: DebugOptions): Promise<DebugRoute> {
+  const registries = await loadRegistries();
+  const { config } = load(options.config, registries);
+  const house = await createHouse(
+    { config: options.session === undefined ? withoutStores(config) : config, log: createLog('error', process.stderr), metrics: createMetrics() },
+    registries,
+  );
+  try {
+    return await debugRoute(dryRunOf(house), { config: house.generation().config, headers: {}, principal: ANYBODY }, body);
+  } finally {
+    await house.close();
+  }
+}
+
+function withoutStores(config: Config): Config {
+  const storage = { ...config.session.storage, hot_backend: 'memory', cold_backend: 'sqlite', database_url: 'sqlite::memory:', redis_url: undefined } as const;
+  const changed: Omit<Config, 'secrets'> = { ...config, session: { ...config.session, storage } };
+  return Object.defineProperty(changed, 'secrets', { value: config.secrets, enumerable: false }) as Config;
+}
+
+function load(file: string | undefined, { matchers, providers }: Registries): LoadedConfig {
+  const knownProviders = Object.fromEntries([...providers].map(([name, { defaults }]) => [name, defaults ?? {}]));
+  return loadConfig({ file, knownMatchers: [...matchers.keys()], knownProviders });
+}
+
+async function lint(options: { config?: string; tests?: string; strict?: true }): Promise<void> {
+  const file = configFile({ file: options.config });
+  const tests = options.tests ?? join(dirname(file), 'route_tests.yaml');
+  const { matchers } = await loadRegistries();
+  const source = readLintSource(readText(file), existsSync(tests) ? readText(tests) : undefined);
+  const findings = lintRules(source, matchers, allows);
+  process.stdout.write(printFindings(findings, file, coloured()));
+  if (findings.some(({ level }) => level === 'error' || options.strict)) process.exitCode = 1;
+}
+
+async function test(file: string, options: { config?: string; json?: true }): Promise<void> {
+  const tests = parseTests(file);
+  const registries = await loadRegistries();
+  const house = await createHouse(
+    {
+      config: withoutStores(load(options.config, registries).config),
+      log: createLog('error', process.stderr),
+      metrics: createMetrics(),
+      environment: systemEnvironment,
+    },
+    registries,
+  );
+  try {
+    const { config } = house.generation();
+    const report = await runRouteTests(tests, house.rooms.routing.compile(config));
+    process.stdout.write(options.json ? `${JSON.stringify(report, null, 2)}\n` : printTests(report, untestedRules(config, tests), coloured()));
+    if (report.failures.length > 0) process.exitCode = 1;
+  } finally {
+    await house.close();
+  }
+}
+
+function parseTests(file: string): ReturnType<typeof parseRouteTests> {
+  try {
+    return parseRouteTests(readText(file));
+  } catch (thrown) {
+    throw thrown instanceof CommandFailed
+      ? thrown
+      : new CommandFailed(`${file}: ${thrown instanceof Error ? thrown.message : 'it cannot be read'}`, { cause: thrown });
+  }
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new CommandFailed(`${file} cannot be read`, { cause });
+  }
+}
