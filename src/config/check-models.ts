@@ -1,5 +1,5 @@
 import { isRecord } from '../wire/json.ts';
-import { elements, type Inventory, type KnownProviders, type RawModel, RESERVED_MODELS, strings } from './inventory.ts';
+import { defaultModelOf, elements, type Inventory, type KnownProviders, type RawModel, RESERVED_MODELS, strings } from './inventory.ts';
 import { didYouMean, oneOf, type Path } from './problems.ts';
 import type { Findings } from './references.ts';
 
@@ -7,7 +7,7 @@ import type { Findings } from './references.ts';
 export function checkModels(file: Record<string, unknown>, inventory: Inventory, known: KnownProviders, findings: Findings): void {
   checkProviders(file, known, findings);
   for (const model of inventory.models.values()) {
-    checkName(model, inventory, findings);
+    checkName(model, inventory, defaultModelOf(file, inventory.models, inventory.aliases), findings);
     checkProviderName(model.value.provider, model.at('provider'), inventory, findings);
     const failover = isRecord(model.value.failover) ? model.value.failover : {};
     const upstreams = elements(failover.upstreams);
@@ -36,9 +36,9 @@ function checkProviders(file: Record<string, unknown>, known: KnownProviders, fi
   }
 }
 
-function checkName(model: RawModel, inventory: Inventory, findings: Findings): void {
+function checkName(model: RawModel, inventory: Inventory, defaultModel: string | undefined, findings: Findings): void {
   if (model.id === 'auto') findings.report([...model.at('id')], '`auto` is reserved: it means "route it"');
-  if (model.id === 'default_model' && inventory.idOf('default_model') !== 'default_model')
+  if (model.id === 'default_model' && defaultModel !== model.id)
     findings.report(model.at('id'), '`default_model` is reserved for the default');
   for (const alias of strings(model.value.aliases)) {
     const path = model.at('aliases');

@@ -33,7 +33,12 @@ export function readDocument(text: string, file: string, env: Readonly<Record<st
 
   for (const error of document.errors) add(error.pos[0], '', mend(error.code, error.message));
   let value: unknown;
-  if (document.errors.length === 0) {
+  visit(document, {
+    Alias(_, node) {
+      if (node.resolve(document) === undefined) add(node.range?.[0] ?? 0, '', `\`*${node.source}\` has no anchor \`&${node.source}\` before it`);
+    },
+  });
+  if (problems.length === 0) {
     fillIn(document, env, (node, path, message) => {
       const where = formatPath(path);
       failed.add(where);
@@ -46,7 +51,7 @@ export function readDocument(text: string, file: string, env: Readonly<Record<st
 
 function placeOf(file: string, lines: LineCounter, document: Document.Parsed, path: Path): string {
   const at = lines.linePos(offsetOf(document, path));
-  return `${file}:${Math.max(1, at.line)} ${formatPath(path)}`;
+  return `${file}:${Math.max(1, at.line)}:${Math.max(1, at.col)} ${formatPath(path)}`;
 }
 
 function mend(code: string, message: string): string {
@@ -63,9 +68,8 @@ function toValue(document: Document.Parsed, listAllowed: boolean, add: (offset: 
     if (value === null || value === undefined) add(0, '', 'is empty: it needs at least `models:`');
     else if (typeof value !== 'object' || (Array.isArray(value) && !listAllowed)) add(0, '', 'must be a block of keys (`models:`, `route_rules:` …)');
     return dropNulls(value);
-  } catch (error) {
-    const bomb = error instanceof Error && /alias count|Excessive/i.test(error.message);
-    add(0, '', bomb ? 'expands its aliases (`*name`) too often' : 'has an alias (`*name`) without its anchor (`&name`) before it');
+  } catch {
+    add(0, '', 'expands its aliases (`*name`) too often');
     return undefined;
   }
 }

@@ -59,9 +59,11 @@ export function didYouMean(wrong: string, known: Iterable<string>): string {
   if (wrong.length > 64) return '';
   const plain = (name: string) => name.toLowerCase().replace(/[-_.\s]/g, '');
   let best: string | undefined;
-  let least = Math.max(2, Math.floor(wrong.length / 3)) + 1;
+  let least = Math.max(1, Math.floor(wrong.length / 3)) + 1;
   for (const name of known) {
-    const far = plain(name) === plain(wrong) ? 0 : distance(wrong.toLowerCase(), name.toLowerCase());
+    // A unit that was left out (`timeout` for `timeout_ms`) is as near as one wrong letter.
+    const shortened = wrong.length > 2 && name.startsWith(`${wrong}_`);
+    const far = plain(name) === plain(wrong) ? 0 : shortened ? 1 : distance(wrong.toLowerCase(), name.toLowerCase());
     if (far < least && far < name.length) {
       best = name;
       least = far;

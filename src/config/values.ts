@@ -28,6 +28,10 @@ function toDuration(unitMs: number): (value: unknown) => unknown {
   };
 }
 
+/** The message when it is no number at all; bounds have their own. */
+const ofType = (message: string) => (issue: { code?: string | undefined; input?: unknown }) =>
+  issue.code === 'invalid_type' && issue.input !== undefined ? message : undefined;
+
 export const text = () => z.string().refine((value) => value.trim() !== '', 'must not be empty');
 /** An id that ends up in headers, labels and keys of stores. */
 export const id = () =>
@@ -38,13 +42,13 @@ export const flag = () => z.preprocess(toBoolean, z.boolean());
 export const bytes = (least = 1) =>
   z.preprocess(
     toBytes,
-    z.number({ error: 'must be a size: bytes, or like 512kb, 20mb, 1gb' }).int('must be a whole number of bytes').min(least).meta({ also: 'size' }),
+    z.number({ error: ofType('must be a size: bytes, or like 512kb, 20mb, 1gb') }).int('must be a whole number of bytes').min(least).meta({ also: 'size' }),
   );
 export const milliseconds = (least = 0) =>
   z.preprocess(
     toDuration(1),
     z
-      .number({ error: 'must be a whole number of milliseconds, or like 500ms, 15s, 2m' })
+      .number({ error: ofType('must be a whole number of milliseconds, or like 500ms, 15s, 2m') })
       .int('must be a whole number of milliseconds')
       .min(least)
       .max(LONGEST_TIMER_MS)
@@ -54,7 +58,7 @@ export const seconds = (least = 0) =>
   z.preprocess(
     toDuration(1000),
     z
-      .number({ error: 'must be a whole number of seconds, or like 90s, 10m, 24h' })
+      .number({ error: ofType('must be a whole number of seconds, or like 90s, 10m, 24h') })
       .int('must be a whole number of seconds')
       .min(least)
       .max(10 ** 10)
