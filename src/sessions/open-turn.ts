@@ -120,6 +120,7 @@ export class SessionOpenTurn implements OpenTurn {
       }
     } catch (thrown) {
       if (!(thrown instanceof StoreUnavailable)) throw thrown;
+      this.#deps.reader.coldAway = true;
       if (relaxed) return this.#queue(turn);
       throw storeAway(thrown);
     }

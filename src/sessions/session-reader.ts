@@ -24,6 +24,8 @@ export class SessionReader {
    */
   readonly #right = new LRUCache<string, number>({ max: REMEMBERED });
   #outages = 0;
+  /** The last commit failed: no model is asked for a turn that could not be kept. */
+  coldAway = false;
 
   constructor(deps: SessionReaderDeps) {
     this.#deps = deps;
@@ -31,6 +33,10 @@ export class SessionReader {
 
   async read(name: SessionName, config: Config): Promise<SessionState> {
     const max = config.session.max_history_messages;
+    if (this.coldAway) {
+      await this.#deps.cold.sessionVersion(name.project, name.session);
+      this.coldAway = false;
+    }
     const hot = await this.#readHot(name);
     if (hot) {
       const start = windowStart(hot.messages, max);
