@@ -1,0 +1,125 @@
+import { type HotStore, StoreUnavailable } from '../../contracts/hot-store.ts';
+import type { Environment, Log, Metrics } from '../../contracts/telemetry.ts';
+import { type Client, createClient, parseRedisUrl } from './redis/connection.ts';
+import { Gate, reasonOf } from './redis/gate.ts';
+import { createLeases, type RunScript } from './redis/leases.ts';
+import { APPEND_TURN, PUT_SESSION, type Script } from './redis/scripts.ts';
+import { parseSessionText, toLines, toSessionText } from './redis/session-text.ts';
+import { createStaleKeys } from './redis/stale-keys.ts';
+
+export interface RedisStoreOptions {
+  /** `redis://`, `rediss://`, nodes of a Cluster joined by commas, or `redis+sentinel://host:port,host:port/name`. */
+  url: string;
+  keyPrefix: string;
+  log: Log;
+  metrics: Metrics;
+  environment: Environment;
+}
+
+/**
+ * The hot store that instances share. `create` returns at once: a Redis that is away is a warning, and its calls reject with
+ * `StoreUnavailable` until it is there. In keys, braces are a Cluster's hash tag: whatever belongs to one name is on one node.
+ */
+export default function create({ url, keyPrefix, log, metrics, environment }: RedisStoreOptions): HotStore {
+  const address = parseRedisUrl(url);
+  const up = metrics.gauge('hermes_store_up', 'Whether a store answers (1) or is away (0).', ['store']);
+  const stale = createStaleKeys(`${keyPrefix.replace(/[*?[\]\\]/g, '\\$&')}session:*`);
+  const names = {
+    session: (key: string): string => `${keyPrefix}session:{${key}}`,
+    lease: (name: string): string => `${keyPrefix}lease:{${name}}`,
+    value: (key: string): string => `${keyPrefix}value:{${key}}`,
+  };
+  let client: Client | undefined;
+  let closed = false;
+  const connected = (): Client => {
+    if (client === undefined) throw new StoreUnavailable('redis');
+    return client;
+  };
+  const gate = new Gate({
+    log,
+    up,
+    // A write: a replica, or a server without memory, answers a PING as well.
+    probe: async () => connected().set(`${keyPrefix}probe`, '1', 'PX', 10_000),
+    recover: async () => {
+      await stale.remove(connected());
+      await leases.releaseOrphans((script, key, args) => evaluate(connected(), script, key, args));
+    },
+    reconnect: () => client?.disconnect(true),
+  });
+  const run: RunScript = (script, key, args) => gate.run(() => evaluate(connected(), script, key, args));
+  const leases = createLeases(run, environment.uuid);
+  /** What cannot be written is stale from now on. */
+  const change = async <T>(key: string, command: () => Promise<T>): Promise<T> => {
+    try {
+      return await command();
+    } catch (error) {
+      stale.add(key);
+      throw error;
+    }
+  };
+  void createClient(address).then((made) => {
+    if (closed) return;
+    client = made;
+    gate.connecting();
+    made.on('error', (error: unknown) => gate.goDown(reasonOf(error)));
+    made.on('close', () => gate.goDown('connection lost'));
+    made.on('ready', () => gate.ready());
+    made.connect().catch((error: unknown) => gate.goDown(reasonOf(error)));
+  });
+
+  return {
+    name: 'redis',
+    shared: true,
+    get outages() {
+      return gate.outages;
+    },
+    async getSession(key) {
+      const text = await gate.run(() => connected().get(names.session(key)));
+      return text === null ? undefined : parseSessionText(text);
+    },
+    async putSession(key, session, ttlSeconds) {
+      const name = names.session(key);
+      await change(name, () => run(PUT_SESSION, name, [toSessionText(session), session.version, wholeSeconds(ttlSeconds)]));
+    },
+    async appendTurn(key, version, system, messages, maxMessages, ttlSeconds) {
+      const name = names.session(key);
+      const args = [version, JSON.stringify(system), toLines(messages), messages.length, maxMessages, wholeSeconds(ttlSeconds)];
+      await change(name, () => run(APPEND_TURN, name, args));
+    },
+    async deleteSession(key) {
+      const name = names.session(key);
+      await change(name, () => gate.run(() => connected().unlink(name)));
+    },
+    acquire: (name, ttlMs) => leases.acquire(names.lease(name), ttlMs),
+    async get(key) {
+      return (await gate.run(() => connected().get(names.value(key)))) ?? undefined;
+    },
+    async set(key, value, ttlMs, ifAbsent = false) {
+      const [name, ms] = [names.value(key), Math.max(1, Math.ceil(ttlMs))];
+      const set = (): Promise<'OK' | null> => (ifAbsent ? connected().set(name, value, 'PX', ms, 'NX') : connected().set(name, value, 'PX', ms));
+      return (await gate.run(set)) === 'OK';
+    },
+    async delete(key) {
+      const name = names.value(key);
+      await change(name, () => gate.run(() => connected().unlink(name)));
+    },
+    healthy: () => gate.healthy(),
+    async close() {
+      if (gate.healthy()) await leases.close();
+      closed = true;
+      gate.close();
+      client?.disconnect();
+    },
+  };
+}
+
+const wholeSeconds = (seconds: number): number => Math.max(1, Math.ceil(seconds));
+
+async function evaluate(client: Client, { sha, text }: Script, key: string, args: readonly (string | number)[]): Promise<unknown> {
+  try {
+    return await client.evalsha(sha, 1, key, ...args);
+  } catch (error) {
+    if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
+    return client.eval(text, 1, key, ...args);
+  }
+}

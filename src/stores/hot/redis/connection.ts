@@ -1,0 +1,69 @@
+import type { Cluster, Redis, RedisOptions } from 'ioredis';
+
+export type Client = Redis | Cluster;
+type Options = Omit<RedisOptions, 'replyMapping'>;
+
+/** What the address says, for one server, several (Cluster), or sentinels that know where the master is. */
+export type Address =
+  | { kind: 'single'; options: Options }
+  | { kind: 'cluster'; nodes: { host: string; port: number }[]; options: Options }
+  | { kind: 'sentinel'; options: Options };
+
+/** Throws without the address in its message: it may hold a password. */
+export function parseRedisUrl(url: string): Address {
+  const scheme = /^([a-z+]+):\/\//.exec(url)?.[1] ?? '';
+  if (!['redis', 'rediss', 'redis+sentinel', 'rediss+sentinel'].includes(scheme)) {
+    throw new Error('REDIS_URL begins with redis://, rediss:// or redis+sentinel://; several nodes of a Cluster are joined by commas');
+  }
+  // `user:password@` and the path belong to the whole; hosts are a list.
+  const [, credentials = '', hosts = '', path = ''] = /^[a-z+]+:\/\/(?:(.*)@)?([^@/]*(?:,[^@]*?)?)(\/[^,]*)?$/.exec(url) ?? [];
+  const nodes = hosts
+    .split(',')
+    .filter(Boolean)
+    .map((host) => new URL(`redis://${host.replace(/^[a-z+]+:\/\//, '').replace(/^.*@/, '')}`));
+  const [first] = nodes;
+  if (first === undefined) throw new Error('REDIS_URL names no host');
+  const places = nodes.map((node) => ({
+    host: node.hostname.replace(/^\[|\]$/g, ''),
+    port: Number(node.port || (scheme.endsWith('sentinel') ? 26379 : 6379)),
+  }));
+  const [, username = '', password = ''] = /^([^:]*):?(.*)$/.exec(credentials) ?? [];
+  const common: Options = {
+    ...(username === '' ? {} : { username: decodeURIComponent(username) }),
+    ...(password === '' ? {} : { password: decodeURIComponent(password) }),
+    ...(scheme.startsWith('rediss') ? { tls: { servername: first.hostname } } : {}),
+  };
+  const [, name = '', database = ''] = path.split('/');
+  if (scheme.endsWith('sentinel')) return { kind: 'sentinel', options: { ...common, sentinels: places, name: name || 'mymaster', db: Number(database) || 0 } };
+  if (places.length > 1) return { kind: 'cluster', nodes: places, options: common };
+  return { kind: 'single', options: { ...common, ...places[0], db: Number(name) || 0 } };
+}
+
+const CONNECT_MS = 1_000;
+const LONGEST_PAUSE_MS = 500;
+const pause = (times: number): number => Math.min(times * 50, LONGEST_PAUSE_MS);
+
+/** Nothing waits for a connection, and nothing is sent twice: a write that comes late is a write that comes wrong. */
+const RELIABLE: Options = {
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+  connectTimeout: CONNECT_MS,
+  keepAlive: 10_000,
+  connectionName: 'hermes',
+  protocol: 2,
+  retryStrategy: pause,
+  sentinelRetryStrategy: pause,
+  // After a failover the old master still answers: ask again where the master is.
+  reconnectOnError: (error) => error.message.startsWith('READONLY'),
+};
+
+/** The client library is only loaded where there is a Redis to talk to. */
+export async function createClient(address: Address): Promise<Client> {
+  const { Cluster, Redis } = await import('ioredis');
+  if (address.kind !== 'cluster') return new Redis({ ...RELIABLE, ...address.options });
+  const { retryStrategy: _, enableOfflineQueue: __, ...shared } = { ...RELIABLE, ...address.options };
+  const own = { lazyConnect: true, enableOfflineQueue: false, clusterRetryStrategy: pause, slotsRefreshTimeout: CONNECT_MS };
+  return new Cluster(address.nodes, { ...own, redisOptions: shared });
+}
