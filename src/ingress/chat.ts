@@ -91,7 +91,7 @@ class ChatRequestRun {
     const bytes = await readBody(request, config.server.body_limit);
     const body = parseBody(bytes, config.server.max_depth);
     const visible = withoutCredentials(headers);
-    const entered = this.#door.enter(body, visible);
+    const entered = this.#door.enter(body, visible, this.#gateway.environment.uuid);
     return new PipelineExchange({
       id: entered.ask.requestId ?? this.#traceId,
       config,
@@ -192,7 +192,7 @@ class ChatRequestRun {
   #replyError(exchange: PipelineExchange, answer: Answer, error: HermesError): void {
     const response = this.#response;
     if (response.headersSent) {
-      if (!response.writableEnded && !response.destroyed) response.end(this.#door.createWriter().end({ status: 'failed', error }, answer.facts));
+      if (!response.writableEnded && !response.destroyed) response.end(this.#door.createWriter(exchange).end({ status: 'failed', error }, answer.facts));
       return;
     }
     const body = Buffer.from(JSON.stringify(this.#door.toError(error, answer.facts)));

@@ -44,7 +44,7 @@ class StreamEdge {
   constructor(reply: StreamReply) {
     this.#reply = reply;
     const { exchange, answer, door } = reply;
-    this.#writer = door.createWriter();
+    this.#writer = door.createWriter(exchange);
     this.#native = door.form === 'openai-chat';
     this.#marksDue = answer.facts.degraded === true;
     this.#holds = answer.holdFinish || exchange.wants.verbose || this.#marksDue;
