@@ -6,7 +6,7 @@ import openai from '../../src/providers/openai.ts';
 import { createRelay } from '../../src/upstream/create-relay.ts';
 import type { Relay } from '../../src/upstream/relay.ts';
 import { toChatEvent } from '../../src/wire/batch.ts';
-import type { ChatChunk } from '../../src/wire/chat.ts';
+import type { ChatChunk, Delta } from '../../src/wire/chat.ts';
 import { CompletionBuilder } from '../../src/wire/collect.ts';
 import { createNameMap } from '../../src/wire/tool-names.ts';
 import { DONE, frame, type Piece, toFrame, USAGE } from '../fake-upstream.ts';
@@ -58,9 +58,9 @@ const TOOLS: Piece[] = [
 ];
 const FIXTURES: Record<string, string | Buffer> = {
   plain: events(TEXT),
-  'no space after the colon': TEXT.map((piece) => `data:${data(piece)}\n\n`).join('') + 'data:[DONE]\n\n',
-  CRLF: TEXT.map((piece) => `data: ${data(piece)}\r\n\r\n`).join('') + 'data: [DONE]\r\n\r\n',
-  CR: TEXT.map((piece) => `data: ${data(piece)}\r\r`).join('') + 'data: [DONE]\r\r',
+  'no space after the colon': `${TEXT.map((piece) => `data:${data(piece)}\n\n`).join('')}data:[DONE]\n\n`,
+  CRLF: `${TEXT.map((piece) => `data: ${data(piece)}\r\n\r\n`).join('')}data: [DONE]\r\n\r\n`,
+  CR: `${TEXT.map((piece) => `data: ${data(piece)}\r\r`).join('')}data: [DONE]\r\r`,
   'a BOM': Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(events(TEXT))]),
   comments: `: PROCESSING\n\n:\n\n${TEXT.map((piece) => `: hm\ndata: ${data(piece)}\n\n: keep-alive\n\n`).join('')}${DONE}`,
   'data of several lines': TEXT.map((piece) => `data: ${data(piece).replace('"choices"', '\ndata: "choices"')}\n\n`).join('') + DONE,
@@ -189,7 +189,7 @@ test('tool_calls as the reason with an empty list of calls ends the turn', () =>
   assert.deepEqual([whole(events([{ role: 'assistant', content: 'done' }, { tool_calls: [] }, 'tool_calls'])).finish], ['stop']);
 });
 test('several choices: all must finish, each for its own reason', () => {
-  const of = (index: number, delta: object, finish_reason: string | null = null): Piece => frame([{ index, delta, finish_reason }]);
+  const of = (index: number, delta: Delta, finish_reason: string | null = null): Piece => frame([{ index, delta, finish_reason }]);
   const pieces = [of(0, { role: 'assistant', content: 'a' }), of(1, { role: 'assistant', content: 'b' }), of(0, {}, 'stop'), of(1, { content: 'c' })];
   assert.equal(whole(events(pieces, ''), { choices: 2 }).error, 'upstream_error');
   assert.equal(whole(events([...pieces, of(1, {}, 'length')], ''), { choices: 2 }).error, undefined);
