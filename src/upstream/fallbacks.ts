@@ -2,12 +2,13 @@ import type { ModelEntry } from '../contracts/config.ts';
 import type { Exchange } from '../contracts/exchange.ts';
 
 /** The model itself, then its chain of fallbacks. One that the key may not use is passed over, as if it were down: its own fallback follows. */
-export function* fallbacks(primary: ModelEntry, { config, principal }: Exchange): Generator<ModelEntry> {
+export function* fallbacks(primary: ModelEntry, { config, principal, background }: Exchange): Generator<ModelEntry> {
   const seen = new Set<string>();
   for (let model: ModelEntry | undefined = primary; model && !seen.has(model.id); ) {
     seen.add(model.id);
     if (model === primary || mayUse(principal?.models ?? ['*'], model.id)) yield model;
-    const target: string | undefined = model.failover.fallback_target;
+    // Another model's answer would say nothing of a shadow's candidate.
+    const target: string | undefined = background ? undefined : model.failover.fallback_target;
     model = target === undefined ? undefined : (config.registry.models.get(target) ?? config.registry.find(target));
   }
 }

@@ -22,6 +22,8 @@ export class ModelRun {
   readonly #model: ModelEntry;
   readonly #log: RequestLog;
   readonly #complete: boolean;
+  /** A shadow is asked once: its repeats would cost money and open the breakers of live traffic. */
+  readonly #maxAttempts: number;
   #tries = 0;
   /** Not again in this request. */
   #out: Set<string> | undefined;
@@ -34,13 +36,13 @@ export class ModelRun {
     this.#next = next;
     this.#model = model;
     this.#log = log;
+    this.#maxAttempts = exchange.background ? 1 : model.failover.max_attempts;
     this.#complete = (exchange.wants.commit ?? model.failover.commit) === 'complete';
   }
 
   /** An answer; a failure that the client is to see as it is; or undefined: nothing left on this model. */
   async run(): Promise<Served | Failed | undefined> {
-    const { max_attempts } = this.#model.failover;
-    while (this.#tries < max_attempts) {
+    while (this.#tries < this.#maxAttempts) {
       const target = this.#pick();
       if (target === undefined) {
         if (await this.#waited()) continue;
@@ -65,7 +67,7 @@ export class ModelRun {
     const first = this.#begin(target);
     if (hedge_ms > 0 && isUrgent(this.#exchange)) {
       const second = (): UpstreamTry | undefined => {
-        const other = this.#tries < this.#model.failover.max_attempts ? this.#untried(target) : undefined;
+        const other = this.#tries < this.#maxAttempts ? this.#untried(target) : undefined;
         return other && this.#begin(other);
       };
       return hedge(this.#exchange, first, second, hedge_ms, (attempt) => this.#settle(attempt));
