@@ -1,3 +1,4 @@
+import type { AdminRequest } from '../contracts/admin.ts';
 import type { ColdSession, ColdStore, LedgerRow, SessionSummary } from '../contracts/cold-store.ts';
 import { HermesError } from '../contracts/errors.ts';
 import type { Environment } from '../contracts/telemetry.ts';
@@ -17,48 +18,94 @@ const ALL = 10_000_000;
 const BEGINNING = '1970-01-01T00:00Z';
 const HOUR_MS = 3_600_000;
 
-/** `/admin/sessions`: paged, newest first; one of them: looked at, exported, deleted. `?project=` defaults to the asking key's. */
-export function sessionRoutes(source: SessionSource): AdminRoute[] {
-  const projectOf = (query: URLSearchParams, fallback: string | undefined): string => query.get('project') ?? fallback ?? 'default';
-  const show = async (project: string, session: string, limit: number): Promise<Record<string, unknown>> => {
-    const state = await source.cold.readSession(project, session, limit);
+export interface SessionQuestion {
+  project: string;
+  session: string;
+}
+/** What `/admin/sessions` and `hermes-cli session` say. Each throws `session_not_found`. */
+export interface SessionViews {
+  list(query: {
+    project?: string | undefined;
+    limit: number;
+    cursor?: string | undefined;
+  }): Promise<{ data: Record<string, unknown>[]; next_cursor: string | null }>;
+  show(question: SessionQuestion, limit?: number): Promise<Record<string, unknown>>;
+  /** One line a message, the system's first: the whole conversation as a model is given it. */
+  export(question: SessionQuestion): Promise<string>;
+  delete(question: SessionQuestion): Promise<Record<string, unknown>>;
+}
+
+export function createSessionViews(source: SessionSource): SessionViews {
+  const { cold } = source;
+  const read = async ({ project, session }: SessionQuestion, limit: number): Promise<ColdSession> => {
+    const state = await cold.readSession(project, session, limit);
     if (state === undefined) throw notFound(project);
-    return toSessionView(project, session, state, await booksOf(source, project, session));
+    return state;
   };
+  return {
+    async list({ project, limit, cursor }) {
+      const page = await cold.listSessions({ limit, ...(project ? { project } : {}), ...(cursor ? { cursor } : {}) });
+      return { data: page.data.map(toSummaryView), next_cursor: page.nextCursor ?? null };
+    },
+    async show(question, limit = SHOWN) {
+      return toSessionView(question, await read(question, limit), await booksOf(source, question));
+    },
+    async export(question) {
+      const { system, messages } = await read(question, ALL);
+      return [...system, ...messages].map((message) => `${JSON.stringify(toMessageView(message))}\n`).join('');
+    },
+    async delete({ project, session }) {
+      if (!(await source.forget(project, session))) throw notFound(project);
+      return { project, session_id: session, deleted: true };
+    },
+  };
+}
+
+/** `/admin/sessions`: paged, newest first; one of them: looked at, exported as NDJSON, deleted. `?project=` defaults to the asking key's. */
+export function sessionRoutes(source: SessionSource): AdminRoute[] {
+  const views = createSessionViews(source);
+  const about = ({ query, exchange }: AdminRequest, session = ''): SessionQuestion => ({
+    project: query.get('project') ?? exchange.caller?.project ?? exchange.principal?.project ?? 'default',
+    session,
+  });
   return [
     {
       method: 'GET',
       pattern: '/admin/sessions',
       async handle({ query }) {
-        const [project, cursor] = [query.get('project'), query.get('cursor')];
-        const page = await source.cold.listSessions({ limit: limitOf(query), ...(project ? { project } : {}), ...(cursor ? { cursor } : {}) });
-        return { body: { data: page.data.map(toSummaryView), next_cursor: page.nextCursor ?? null } };
+        const [project, cursor] = ['project', 'cursor'].map((name) => query.get(name) || undefined);
+        return { body: await views.list({ project, cursor, limit: limitOf(query) }) };
       },
     },
     {
       method: 'GET',
       pattern: '/admin/sessions/{id}',
-      async handle({ query, exchange }, { id = '' }) {
-        return { body: await show(projectOf(query, exchange.caller?.project), id, query.has('limit') ? limitOf(query) : SHOWN) };
+      async handle(request, { id }) {
+        return { body: await views.show(about(request, id), request.query.has('limit') ? limitOf(request.query) : undefined) };
       },
     },
     {
       method: 'GET',
       pattern: '/admin/sessions/{id}/export',
-      async handle({ query, exchange }, { id = '' }) {
-        const project = projectOf(query, exchange.caller?.project);
-        const state = await source.cold.readSession(project, id, ALL);
-        if (state === undefined) throw notFound(project);
-        return { contentType: 'application/x-ndjson', body: toLines(state) };
+      async handle(request, { id }) {
+        const lines = await views.export(about(request, id));
+        if (request.query.get('format') === 'json')
+          return {
+            body: {
+              data: lines
+                .split('\n')
+                .filter(Boolean)
+                .map((line): unknown => JSON.parse(line)),
+            },
+          };
+        return { contentType: 'application/x-ndjson', body: lines };
       },
     },
     {
       method: 'DELETE',
       pattern: '/admin/sessions/{id}',
-      async handle({ query, exchange }, { id = '' }) {
-        const project = projectOf(query, exchange.caller?.project);
-        if (!(await source.forget(project, id))) throw notFound(project);
-        return { body: { project, session_id: id, deleted: true } };
+      async handle(request, { id }) {
+        return { body: await views.delete(about(request, id)) };
       },
     },
   ];
@@ -66,11 +113,6 @@ export function sessionRoutes(source: SessionSource): AdminRoute[] {
 
 function notFound(project: string): HermesError {
   return new HermesError('session_not_found', `The project "${project.slice(0, 128)}" has no session of that id; ?project= names another project.`);
-}
-
-/** One line a message, the system's first: the whole conversation as a model was given it. */
-function toLines(state: ColdSession): string {
-  return [...state.system, ...state.messages].map((message) => `${JSON.stringify(toMessageView(message))}\n`).join('');
 }
 
 function toSummaryView(summary: SessionSummary): Record<string, unknown> {
@@ -86,7 +128,7 @@ function toSummaryView(summary: SessionSummary): Record<string, unknown> {
   };
 }
 
-function toSessionView(project: string, session: string, state: ColdSession, books: LedgerRow[]): Record<string, unknown> {
+function toSessionView({ project, session }: SessionQuestion, state: ColdSession, books: LedgerRow[]): Record<string, unknown> {
   const costNanoUsd = books.reduce((total, row) => total + row.cost_nano_usd, 0n);
   const sum = (pick: (row: LedgerRow) => number): number => books.reduce((total, row) => total + pick(row), 0);
   return {
@@ -118,7 +160,7 @@ function toMessageView({ message, tokens, partial, degraded, ...rest }: ColdSess
 }
 
 /** What was called for this session, by model. */
-async function booksOf({ cold, environment }: SessionSource, project: string, session: string): Promise<LedgerRow[]> {
+async function booksOf({ cold, environment }: SessionSource, { project, session }: SessionQuestion): Promise<LedgerRow[]> {
   const to = `${new Date(environment.now() + HOUR_MS).toISOString().slice(0, 13)}:00Z`;
   const rows = await cold.readLedger({ from: BEGINNING, to, by: ['project', 'session', 'model'], shadow: 'without' });
   return rows.filter((row) => row.project === project && row.session === session);

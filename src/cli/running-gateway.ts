@@ -9,7 +9,7 @@ export interface GatewayOptions {
 }
 
 /** Asks a running gateway as an operator, with `ADMIN_API_KEY`, else `API_KEY`. Throws CommandFailed with what it answered. */
-export async function askGateway(options: GatewayOptions, method: 'GET' | 'POST', path: string, body?: unknown): Promise<unknown> {
+export async function askGateway(options: GatewayOptions, method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<unknown> {
   const base = options.url?.replace(/\/+$/, '') ?? addressOf(options.config);
   const key = process.env.ADMIN_API_KEY || process.env.API_KEY;
   if (!key) throw new CommandFailed('Set ADMIN_API_KEY (or API_KEY) to a key of the running gateway that is admin.');
