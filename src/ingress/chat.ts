@@ -91,7 +91,7 @@ class ChatRequestRun {
     const bytes = await readBody(request, config.server.body_limit);
     const body = parseBody(bytes, config.server.max_depth);
     const visible = withoutCredentials(headers);
-    const entered = this.#door.enter(body, visible, this.#gateway.environment.uuid);
+    const entered = this.#door.enter(body, visible, () => this.#gateway.environment.uuid());
     return new PipelineExchange({
       id: entered.ask.requestId ?? this.#traceId,
       config,
