@@ -80,6 +80,7 @@ function launch(
 }
 async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
+  child.ref();
   const gone = once(child, 'exit');
   child.kill('SIGCONT');
   child.kill(signal);
@@ -147,7 +148,7 @@ export async function startRedis(extra: string[] = [], mode: { sentinel?: string
 }
 /** One node that owns every slot: its client is a Cluster's. */
 export async function startRedisCluster(): Promise<RedisService> {
-  const service = await startRedis(['--cluster-enabled', 'yes']);
+  const service = await startRedis(['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1']);
   await service.command('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
   await until(async () => (await service.command('CLUSTER', 'INFO')).includes('cluster_state:ok'), 'the cluster did not form');
   return { ...service, url: `redis://127.0.0.1:${service.port},127.0.0.1:${service.port}` };

@@ -15,24 +15,23 @@ export function parseRedisUrl(url: string): Address {
   if (!['redis', 'rediss', 'redis+sentinel', 'rediss+sentinel'].includes(scheme)) {
     throw new Error('REDIS_URL begins with redis://, rediss:// or redis+sentinel://; several nodes of a Cluster are joined by commas');
   }
-  // `user:password@` and the path belong to the whole; hosts are a list.
-  const [, credentials = '', hosts = '', path = ''] = /^[a-z+]+:\/\/(?:(.*)@)?([^@/]*(?:,[^@]*?)?)(\/[^,]*)?$/.exec(url) ?? [];
-  const nodes = hosts
+  // Credentials stand before the first host, the path behind the last; a node may repeat the scheme.
+  const parts = url
+    .replace(/^[a-z+]+:\/\//, '')
     .split(',')
-    .filter(Boolean)
-    .map((host) => new URL(`redis://${host.replace(/^[a-z+]+:\/\//, '').replace(/^.*@/, '')}`));
-  const [first] = nodes;
-  if (first === undefined) throw new Error('REDIS_URL names no host');
-  const places = nodes.map((node) => ({
-    host: node.hostname.replace(/^\[|\]$/g, ''),
-    port: Number(node.port || (scheme.endsWith('sentinel') ? 26379 : 6379)),
-  }));
-  const [, username = '', password = ''] = /^([^:]*):?(.*)$/.exec(credentials) ?? [];
+    .map((part) => part.replace(/^[a-z+]+:\/\//, ''));
+  const nodes = parts.filter((part) => URL.canParse(`redis://${part}`)).map((part) => new URL(`redis://${part}`));
+  const [first, last] = [nodes[0], nodes.at(-1)];
+  if (first === undefined || last === undefined || nodes.length < parts.length || first.hostname === '')
+    throw new Error('REDIS_URL names no host that can be read');
+  const defaultPort = scheme.endsWith('sentinel') ? 26379 : 6379;
+  const places = nodes.map((node) => ({ host: node.hostname.replace(/^\[|\]$/g, ''), port: Number(node.port || defaultPort) }));
   const common: Options = {
-    ...(username === '' ? {} : { username: decodeURIComponent(username) }),
-    ...(password === '' ? {} : { password: decodeURIComponent(password) }),
+    ...(first.username === '' ? {} : { username: decodeURIComponent(first.username) }),
+    ...(first.password === '' ? {} : { password: decodeURIComponent(first.password) }),
     ...(scheme.startsWith('rediss') ? { tls: { servername: first.hostname } } : {}),
   };
+  const path = last.pathname;
   const [, name = '', database = ''] = path.split('/');
   if (scheme.endsWith('sentinel')) return { kind: 'sentinel', options: { ...common, sentinels: places, name: name || 'mymaster', db: Number(database) || 0 } };
   if (places.length > 1) return { kind: 'cluster', nodes: places, options: common };
