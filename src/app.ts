@@ -51,7 +51,7 @@ export async function createApp({ load, createLog, metrics = createMetrics() }: 
   for (const warning of loaded.warnings) log.warn({}, warning);
   const house = await createHouse({ config: loaded.config, log, metrics, environment: systemEnvironment }, registries);
   const state = { draining: false };
-  const traces = new TraceSink(house, log);
+  const traces = new TraceSink(house, log, metrics);
   const reloader = createReloader({ current: loaded, load: read, apply: ({ config }) => house.use(config), onReload: tellReload(log, metrics) });
   const gateway = createGateway(house, { log, metrics, draining: () => state.draining, traces, reload: () => reloader.reload('admin') });
   const passThrough = createPassThrough(gateway);

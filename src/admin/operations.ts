@@ -1,15 +1,14 @@
-import type { ReloadResult } from '../config/reload.ts';
 import type { Config } from '../contracts/config.ts';
 import { HermesError } from '../contracts/errors.ts';
 import type { UpstreamRoom } from '../contracts/rooms.ts';
-import type { PluginView } from '../pipeline/generation.ts';
 import type { AdminRoute } from './route.ts';
 
 export interface OperationsDeps {
   config(): Config;
   upstream: UpstreamRoom;
-  plugins(): readonly PluginView[];
-  reload(): Promise<ReloadResult>;
+  /** The pipeline in order. */
+  plugins(): readonly object[];
+  reload(): Promise<{ outcome: 'ok' | 'refused'; warnings: readonly string[]; mistakes: readonly string[] }>;
 }
 
 /** Upstream states and switches, the pipeline, and the reload. */
@@ -35,7 +34,23 @@ export function operationRoutes({ config, upstream, plugins, reload }: Operation
       pattern: '/admin/reload',
       async handle() {
         const { outcome, warnings, mistakes } = await reload();
-        return { status: outcome === 'ok' ? 200 : 400, body: outcome === 'ok' ? { reloaded: true, outcome, warnings } : { reloaded: false, outcome, mistakes, error: { message: `The configuration was refused, the old one stays: ${mistakes.join('; ')}`, type: 'invalid_request_error', param: null, code: 'invalid_config' } } };
+        return {
+          status: outcome === 'ok' ? 200 : 400,
+          body:
+            outcome === 'ok'
+              ? { reloaded: true, outcome, warnings }
+              : {
+                  reloaded: false,
+                  outcome,
+                  mistakes,
+                  error: {
+                    message: `The configuration was refused, the old one stays: ${mistakes.join('; ')}`,
+                    type: 'invalid_request_error',
+                    param: null,
+                    code: 'invalid_config',
+                  },
+                },
+        };
       },
     },
   ];

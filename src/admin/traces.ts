@@ -4,7 +4,16 @@ import { type AdminRoute, limitOf, timeOf } from './route.ts';
 
 export interface TraceSource {
   get(id: string): Promise<TraceRecord | undefined>;
-  list(query: { limit: number; cursor?: string; requestId?: string; route?: string; status?: number; session?: string; from?: number; to?: number }): Promise<Page<TraceRecord>>;
+  list(query: {
+    limit: number;
+    cursor?: string;
+    requestId?: string;
+    route?: string;
+    status?: number;
+    session?: string;
+    from?: number;
+    to?: number;
+  }): Promise<Page<TraceRecord>>;
 }
 
 /** `/admin/traces`: paged, newest first, or the same as NDJSON; `/admin/traces/{x-request-id}`. */
@@ -38,7 +47,8 @@ export function traceRoutes(source: TraceSource): AdminRoute[] {
       pattern: '/admin/traces/{id}',
       async handle(_request, { id = '' }) {
         const trace = await source.get(id);
-        if (trace === undefined) throw new HermesError('not_found', 'There is no trace of that id; ids are what x-request-id says, and are kept trace.keep_days.');
+        if (trace === undefined)
+          throw new HermesError('not_found', 'There is no trace of that id; ids are what x-request-id says, and are kept trace.keep_days.');
         return { body: toTraceView(trace) };
       },
     },
@@ -59,10 +69,21 @@ export function toTraceView(trace: TraceRecord): Record<string, unknown> {
     model: trace.model,
     service: trace.service,
     session_id: trace.session ?? null,
-    tokens: { input: sum(({ tokens }) => tokens.input), cached: sum(({ tokens }) => tokens.cached), output: sum(({ tokens }) => tokens.output), reasoning: sum(({ tokens }) => tokens.reasoning) },
+    tokens: {
+      input: sum(({ tokens }) => tokens.input),
+      cached: sum(({ tokens }) => tokens.cached),
+      output: sum(({ tokens }) => tokens.output),
+      reasoning: sum(({ tokens }) => tokens.reasoning),
+    },
     cost_usd: sum(({ costNanoUsd }) => costNanoUsd ?? 0) / 1e9,
     ...trace.facts,
-    spans: trace.spans.map(({ name, startMs, endMs, attributes }) => ({ name, start_ms: round(startMs), end_ms: round(endMs), duration_ms: round(endMs - startMs), attributes })),
+    spans: trace.spans.map(({ name, startMs, endMs, attributes }) => ({
+      name,
+      start_ms: round(startMs),
+      end_ms: round(endMs),
+      duration_ms: round(endMs - startMs),
+      attributes,
+    })),
     calls: trace.calls.map((call) => ({
       id: call.id,
       model: call.model,

@@ -1,13 +1,17 @@
 import { LRUCache } from 'lru-cache';
 import type { Page, TraceRecord } from '../contracts/cold-store.ts';
-import type { Log } from '../contracts/telemetry.ts';
+import type { Counter, Log, Metrics } from '../contracts/telemetry.ts';
 import type { Ending } from '../ingress/gateway.ts';
 import type { House } from './house.ts';
 
-/** Newest traces in memory, for views; and how many may wait for the store before the oldest are given up. */
+/** Newest traces in memory, for views. */
 const RING = 2000;
-const MAX_WAITING = 20_000;
 const FLUSH_MS = 1000;
+/**
+ * Traces stored a second, at most: at thousands of requests a second the store would do little else. Failed requests go
+ * first; what is left out is counted.
+ */
+const MAX_STORED = 100;
 
 export interface TraceQuery {
   limit: number;
@@ -27,10 +31,12 @@ export class TraceSink {
   readonly #ring = new LRUCache<string, TraceRecord>({ max: RING });
   #waiting: TraceRecord[] = [];
   #flushing: Promise<void> | undefined;
+  readonly #left: Counter;
   readonly #timer: NodeJS.Timeout;
 
-  constructor(house: House, log: Log) {
+  constructor(house: House, log: Log, metrics: Metrics) {
     this.#house = house;
+    this.#left = metrics.counter('hermes_traces_not_stored_total', 'Traces that were left out of the store, since too many came at once.');
     this.#log = log;
     this.#timer = setInterval(() => void this.flush(), FLUSH_MS).unref();
   }
@@ -42,8 +48,19 @@ export class TraceSink {
     const record = toRecord(ending, exchange);
     this.#ring.set(record.id, record);
     if (exchange.config.trace.keep_days <= 0) return;
-    this.#waiting.push(record);
-    if (this.#waiting.length > MAX_WAITING) this.#waiting.splice(0, this.#waiting.length - MAX_WAITING);
+    this.#keep(record);
+  }
+
+  /** Within the bound every trace waits; beyond it a failed one takes the place of a good one. */
+  #keep(record: TraceRecord): void {
+    if (this.#waiting.length < MAX_STORED) {
+      this.#waiting.push(record);
+      return;
+    }
+    this.#left.inc({});
+    if (record.status < 400) return;
+    const good = this.#waiting.findIndex(({ status }) => status < 400);
+    if (good >= 0) this.#waiting[good] = record;
   }
 
   async get(id: string): Promise<TraceRecord | undefined> {
@@ -75,7 +92,7 @@ export class TraceSink {
       await this.#house.cold.writeTraces(batch);
     } catch (err) {
       this.#log.warn({ err, traces: batch.length }, 'traces could not be stored; they will be tried again');
-      this.#waiting = [...batch, ...this.#waiting].slice(-MAX_WAITING);
+      this.#waiting = [...batch, ...this.#waiting].slice(-MAX_STORED);
     }
   }
 }
