@@ -65,6 +65,7 @@ export class KeptRun implements Run {
   #driven = false;
   #callers = 0;
   #over = false;
+  #failed = false;
 
   constructor(exchange: Exchange, init: RunInit, keeper: Keeper) {
     this.id = init.id;
@@ -169,7 +170,7 @@ export class KeptRun implements Run {
   /** What can be given again; undefined while it runs, and when it was broken off. */
   outcome(expiresAt: number): Outcome | undefined {
     const answer = this.#answer;
-    if (!this.#over || answer === undefined) return undefined;
+    if (!this.#over || this.#failed || answer === undefined) return undefined;
     const stream = this.#shared;
     if (stream && !stream.whole) return undefined;
     const bytes = stream ? toStreamBytes(stream.batches) : (this.#body ?? toBodyBytes(answer));
@@ -261,6 +262,7 @@ export class KeptRun implements Run {
   #end(error: HermesError | undefined): Promise<void> | undefined {
     if (this.#over) return undefined;
     this.#over = true;
+    this.#failed = error !== undefined;
     this.#hangUp.end();
     return this.#keeper.over(this, error);
   }

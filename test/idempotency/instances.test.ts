@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { after, describe, test } from 'node:test';
+import { HermesError } from '../../src/contracts/errors.ts';
+import type { HotStore } from '../../src/contracts/hot-store.ts';
+import { StoreUnavailable } from '../../src/contracts/hot-store.ts';
+import { toRecordKey } from '../../src/idempotency/record-key.ts';
+import { call, deltas, type Instance, type InstanceOptions, instance, openCold, sharedHot, sleep, toolbox, toolOf, until } from '../tools/tools-kit.ts';
+
+const cold = await openCold();
+const box = await toolbox({ refund: async () => ({ refunded: true }) });
+const open: Instance[] = [];
+after(async () => {
+  await box.close();
+  await Promise.all(open.map(({ close }) => close()));
+});
+async function pair(options: InstanceOptions & { hot: HotStore }): Promise<[Instance, Instance]> {
+  const both: [Instance, Instance] = [await instance({ cold, ...options }), await instance({ cold, ...options })];
+  open.push(...both);
+  return both;
+}
+const id = (requestId: string, more: object = {}) => ({ ask: { requestId }, ...more });
+
+describe('two instances on one hot store', () => {
+  test('make one call of a request that both are asked, and replay it on either afterwards', async () => {
+    const [a, b] = await pair({ hot: sharedHot(), model: () => deltas(['one ', 'two', '.stop'], 30) });
+    const told = await Promise.all([a.tell('both', id('i1', { stream: true })), b.tell('both', id('i1'))]);
+    assert.deepEqual(
+      told.map(({ text }) => text),
+      ['one two', 'one two'],
+    );
+    assert.equal(a.asked.length + b.asked.length, 1);
+    assert.equal((await b.tell('both', id('i1', { stream: true }))).facts.replayed, true);
+  });
+
+  test('refuse another body under an id that runs on the other one', async () => {
+    const [a, b] = await pair({ hot: sharedHot(), model: () => deltas(['one ', 'two', '.stop'], 30) });
+    const first = a.tell('mine', id('i2', { stream: true }));
+    await sleep(20);
+    assert.equal((await b.tell('other', id('i2'))).error?.code, 'idempotency_key_reused');
+    assert.equal((await first).text, 'one two');
+    assert.equal((await b.tell('other', id('i2'))).error?.code, 'idempotency_key_reused');
+  });
+
+  test('let the second run it when the first fails', async () => {
+    let nth = 0;
+    const model = async () => {
+      await sleep(40);
+      return nth++ === 0 ? new HermesError('upstream_error', 'down') : 'second try';
+    };
+    const [a, b] = await pair({ hot: sharedHot(), model });
+    const [one, two] = await Promise.all([a.tell('fails', id('i3')), sleep(10).then(() => b.tell('fails', id('i3')))]);
+    assert.deepEqual([one.error?.code, two.text], ['upstream_error', 'second try']);
+  });
+
+  test('free an id whose holder crashed once its lease has ended', async () => {
+    const hot = sharedHot();
+    const lease = await hot.acquire(`idempotency:${toRecordKey('k', 'i4')}`, 100);
+    setTimeout(() => void lease?.release(), 150);
+    const [a] = await pair({ hot, model: () => 'well' });
+    const began = performance.now();
+    assert.equal((await a.tell('crashed', id('i4'))).text, 'well');
+    assert.ok(performance.now() - began > 120);
+  });
+
+  test('keep a run going whose callers left when somebody waits for it on the other', async () => {
+    const [a, b] = await pair({ hot: sharedHot(), model: () => deltas(['one ', 'two ', 'three', '.stop'], 60) });
+    const first = a.tell('left', id('i5', { stream: true, leave: sleep(100) }));
+    await sleep(20);
+    const second = b.tell('left', id('i5'));
+    assert.equal((await first).error?.code, 'client_closed');
+    assert.equal((await second).text, 'one two three');
+    assert.equal(a.asked.length + b.asked.length, 1);
+  });
+
+  test("find an SDK's repeat of a request with side effects, and run its refund once", async () => {
+    const [a, b] = await pair({
+      hot: sharedHot(),
+      tools: [toolOf(box, 'refund', { side_effects: true })],
+      model: async (_, round) => {
+        await sleep(60);
+        return round === 0 ? [call('refund', { order_id: 'i6' })] : 'refunded';
+      },
+    });
+    const sdk = (count: number, more: object = {}) => ({ rule: ['refund'], headers: { 'x-stainless-retry-count': String(count) }, ...more });
+    const first = a.tell('sdk', sdk(0, { leave: sleep(30) }));
+    await sleep(40);
+    const second = await b.tell('sdk', sdk(1));
+    assert.equal((await first).error?.code, 'client_closed');
+    assert.deepEqual([second.text, box.ran('refund').length, a.asked.length + b.asked.length], ['refunded', 1, 2]);
+  });
+});
+
+test('with the hot store away idempotency holds for this process', async () => {
+  const away = () => Promise.reject(new StoreUnavailable('redis'));
+  const hot = Object.assign(sharedHot(), { get: away, set: away, acquire: away, delete: away });
+  const [a] = await pair({ hot, model: () => deltas(['one ', 'two', '.stop'], 10) });
+  const told = await Promise.all([a.tell('away', id('i7')), a.tell('away', id('i7'))]);
+  assert.deepEqual([...told.map(({ text }) => text), a.asked.length], ['one two', 'one two', 1]);
+  assert.equal((await a.tell('away', id('i7'))).facts.replayed, true);
+});
+
+test('what ran a side effect is replayed after a restart, without any shared store', async () => {
+  const options: InstanceOptions = {
+    cold,
+    tools: [toolOf(box, 'refund', { side_effects: true })],
+    model: (_, round) => (round === 0 ? [call('refund', { order_id: 'i8' })] : 'done'),
+  };
+  const before = await instance(options);
+  const made = await before.tell('restart', { rule: ['refund'] });
+  assert.equal(made.text, 'done');
+  const restarted = await instance(options);
+  const requestId = made.facts.requestId ?? '';
+  const again = await restarted.tell('restart', { rule: ['refund'], ask: { requestId } });
+  assert.deepEqual([again.text, again.facts.replayed, restarted.asked.length], ['done', true, 0]);
+  assert.equal((await restarted.tell('another', { rule: ['refund'], ask: { requestId } })).error?.code, 'idempotency_key_reused');
+  await until(() => true);
+});
