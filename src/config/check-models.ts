@@ -38,8 +38,7 @@ function checkProviders(file: Record<string, unknown>, known: KnownProviders, fi
 
 function checkName(model: RawModel, inventory: Inventory, defaultModel: string | undefined, findings: Findings): void {
   if (model.id === 'auto') findings.report([...model.at('id')], '`auto` is reserved: it means "route it"');
-  if (model.id === 'default_model' && defaultModel !== model.id)
-    findings.report(model.at('id'), '`default_model` is reserved for the default');
+  if (model.id === 'default_model' && defaultModel !== model.id) findings.report(model.at('id'), '`default_model` is reserved for the default');
   for (const alias of strings(model.value.aliases)) {
     const path = model.at('aliases');
     const other = inventory.aliases.get(alias);

@@ -31,7 +31,12 @@ export function readDocument(text: string, file: string, env: Readonly<Record<st
     if (!failed.has(where)) add(offsetOf(document, path), where, message);
   };
 
-  for (const error of document.errors) add(error.pos[0], '', mend(error.code, error.message));
+  // After the first break everything that follows is "unexpected"; twice the same key says nothing of the rest.
+  const broken = document.errors.find((error) => error.code !== 'DUPLICATE_KEY');
+  for (const error of document.errors) {
+    if (error === broken || error.code === 'DUPLICATE_KEY')
+      add(error.pos[0], '', mend(error.code, error.message, text.slice(error.pos[0] - 1, error.pos[0] + 1)));
+  }
   let value: unknown;
   visit(document, {
     Alias(_, node) {
@@ -54,12 +59,14 @@ function placeOf(file: string, lines: LineCounter, document: Document.Parsed, pa
   return `${file}:${Math.max(1, at.line)}:${Math.max(1, at.col)} ${formatPath(path)}`;
 }
 
-function mend(code: string, message: string): string {
-  const first = (message.split('\n')[0] ?? message).replace(/:$/, '');
+/** Without the source text that the parser quotes: it may be a secret. */
+function mend(code: string, message: string, around: string): string {
+  if (around === '${') return 'a `${NAME}` inside { } or [ ] needs quotes: "${NAME}"';
   if (code === 'TAB_AS_INDENT') return 'a tab is used as indentation: YAML takes spaces only';
   if (code === 'DUPLICATE_KEY') return 'the same key stands twice in one block: remove one of them';
   if (code === 'MULTIPLE_DOCS') return 'the file holds several documents (`---`): one is read';
-  return `is not valid YAML: ${first}`;
+  const plain = (message.split('\n')[0] ?? message).replace(/[:,]?\s*["'`].*$/, '').replace(/:$/, '');
+  return `is not valid YAML: ${plain}`;
 }
 
 function toValue(document: Document.Parsed, listAllowed: boolean, add: (offset: number, path: string, message: string) => void): unknown {

@@ -42,7 +42,11 @@ export const flag = () => z.preprocess(toBoolean, z.boolean());
 export const bytes = (least = 1) =>
   z.preprocess(
     toBytes,
-    z.number({ error: ofType('must be a size: bytes, or like 512kb, 20mb, 1gb') }).int('must be a whole number of bytes').min(least).meta({ also: 'size' }),
+    z
+      .number({ error: ofType('must be a size: bytes, or like 512kb, 20mb, 1gb') })
+      .int('must be a whole number of bytes')
+      .min(least)
+      .meta({ also: 'size' }),
   );
 export const milliseconds = (least = 0) =>
   z.preprocess(
