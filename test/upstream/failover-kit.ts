@@ -226,10 +226,12 @@ export interface Told {
 export interface HouseOptions {
   environment?: Partial<Environment>;
   hot?: HotStore;
+  /** Instead of scripted upstreams: the real step, over sockets. */
+  send?: (exchange: Exchange) => Promise<Answer>;
 }
 
 /** The plugin `failover` in a real pipeline, over scripted upstreams. */
-export function house(models: ModelEntry[], upstreams: Record<string, Upstream>, { environment, hot }: HouseOptions = {}): House {
+export function house(models: ModelEntry[], upstreams: Record<string, Upstream>, { environment, hot, send: realSend }: HouseOptions = {}): House {
   const config = toConfig(models);
   const tries: Tried[] = [];
   const { metrics, values } = gauges();
@@ -243,6 +245,7 @@ export function house(models: ModelEntry[], upstreams: Record<string, Upstream>,
       at: performance.now(),
     };
     tries.push(tried);
+    if (realSend) return realSend(exchange);
     const answer = (await upstreams[upstream]?.(tried)) ?? new ExchangeAnswer({ error: broken() });
     exchange.addCall({ upstream } as ModelCall);
     return answer;
@@ -259,7 +262,7 @@ export function house(models: ModelEntry[], upstreams: Record<string, Upstream>,
   const pipeline = compose([layer], (exchange) => room.send(exchange), quiet);
 
   const exchange = (asked: Asked = {}): PipelineExchange => {
-    const request: ChatRequest = { messages: [{ role: 'user', content: 'hi' }], ...asked.request };
+    const request: ChatRequest = { messages: [{ role: 'user', content: 'hi' }], ...(asked.stream ? { stream: true } : {}), ...asked.request };
     const made = new PipelineExchange({
       id: 'r',
       config,
