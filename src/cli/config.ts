@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
 import { loadRegistries } from '../app/house.ts';
 import { loadConfig } from '../config/load.ts';
+import { lintFile } from './lint-file.ts';
+import { CommandFailed } from './program.ts';
 
 export function registerConfigCommands(program: Command): void {
   const config = program.command('config').description('Look at the configuration without starting.');
@@ -16,6 +18,8 @@ export function registerConfigCommands(program: Command): void {
         knownProviders: Object.fromEntries([...registries.providers].map(([name, { defaults }]) => [name, defaults ?? {}])),
       });
       for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
+      const broken = lintFile(loaded.file, registries.matchers).filter(({ level }) => level === 'error');
+      if (broken.length > 0) throw new CommandFailed(broken.map(({ rule, line, message }) => `${loaded.file}:${line ?? 0} ${rule}: ${message}`).join('\n'));
       process.stdout.write(`${loaded.file}: good (${loaded.registry.models.size} models, ${loaded.route_rules.length} rules, ${loaded.tools.length} tools)\n`);
     });
 }

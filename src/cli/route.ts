@@ -1,19 +1,15 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import type { Command } from 'commander';
-import { allows } from '../access/patterns.ts';
 import { type DebugRoute, debugRoute } from '../admin/debug-route.ts';
 import { dryRunOf } from '../app/dry-run.ts';
 import { createHouse, loadRegistries, type Registries, systemEnvironment } from '../app/house.ts';
 import { configFile, type LoadedConfig, loadConfig } from '../config/load.ts';
 import type { Config } from '../contracts/config.ts';
 import type { Principal } from '../contracts/exchange.ts';
-import { lintRules } from '../routing/lint.ts';
-import { readLintSource } from '../routing/lint-source.ts';
 import { parseRouteTests, runRouteTests, untestedRules } from '../routing/route-tests.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { isRecord } from '../wire/json.ts';
+import { lintFile, readText } from './lint-file.ts';
 import { CommandFailed } from './program.ts';
 import { printDebug, printFindings, printTests } from './route-print.ts';
 import { askGateway } from './running-gateway.ts';
@@ -122,10 +118,7 @@ function load(file: string | undefined, { matchers, providers }: Registries): Lo
 
 async function lint(options: { config?: string; tests?: string; strict?: true }): Promise<void> {
   const file = configFile({ file: options.config });
-  const tests = options.tests ?? join(dirname(file), 'route_tests.yaml');
-  const { matchers } = await loadRegistries();
-  const source = readLintSource(readText(file), existsSync(tests) ? readText(tests) : undefined);
-  const findings = lintRules(source, matchers, allows);
+  const findings = lintFile(file, (await loadRegistries()).matchers, options.tests);
   process.stdout.write(printFindings(findings, file, coloured()));
   if (findings.some(({ level }) => level === 'error' || options.strict)) process.exitCode = 1;
 }
@@ -159,13 +152,5 @@ function parseTests(file: string): ReturnType<typeof parseRouteTests> {
     throw thrown instanceof CommandFailed
       ? thrown
       : new CommandFailed(`${file}: ${thrown instanceof Error ? thrown.message : 'it cannot be read'}`, { cause: thrown });
-  }
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (cause) {
-    throw new CommandFailed(`${file} cannot be read`, { cause });
   }
 }

@@ -18,12 +18,12 @@ const regex = () =>
     }),
   ]);
 
-export interface MatchObject {
+interface MatchObject {
   [matcher: string]: unknown;
 }
-export type Match = string | MatchObject;
+type Match = string | MatchObject;
 /** Keys of `match` that hermes has itself; others are files in the plugins folder. Unknown keys are told by `match.ts`, which knows those. */
-export const matchObject: z.ZodType<MatchObject> = z
+const matchObject: z.ZodType<MatchObject> = z
   .looseObject({
     keywords: z.array(word()).min(1, 'needs at least one keyword').optional().describe('One of these words; CJK anywhere, ASCII at word edges; case ignored.'),
     require_all: flag().optional().describe('All of `keywords` instead of one.'),
@@ -32,6 +32,7 @@ export const matchObject: z.ZodType<MatchObject> = z
       .strictObject({
         top_k: whole(1).default(1).describe('The mean of the k best examples counts.'),
         min_score: decimal(-1, 1).default(0.75).describe('Least cosine similarity.'),
+        min_margin: decimal(0, 2).optional().describe("Least distance to the nearest other rule's examples. Default: none."),
         examples: z.array(word()).min(1, 'needs at least one example').describe('Sentences that mean this.'),
       })
       .optional()
@@ -58,7 +59,7 @@ export const matchObject: z.ZodType<MatchObject> = z
       .describe('This must not hold.'),
   })
   .meta({ id: 'conditions' });
-export const match: z.ZodType<Match> = z.union([z.string().min(1, 'must not be empty'), matchObject]).meta({ id: 'match' });
+const match: z.ZodType<Match> = z.union([z.string().min(1, 'must not be empty'), matchObject]).meta({ id: 'match' });
 export const MATCHERS = ['keywords', 'require_all', 'regex', 'embedding', 'user_level', 'service_type', 'priority', 'project', 'hours', 'any', 'all', 'not'];
 
 export const routeRules = z

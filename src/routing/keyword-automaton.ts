@@ -43,6 +43,11 @@ export class KeywordAutomaton {
     return probe;
   }
 
+  /** Ahead of the first text, which would otherwise wait for it. */
+  build(): void {
+    if (this.#words.length > 0) this.#trie ??= buildTrie(this.#words);
+  }
+
   idOf(probe: KeywordProbe): number | undefined {
     return this.#idOfProbe.get(probe);
   }
@@ -61,8 +66,8 @@ export class KeywordAutomaton {
   scan(text: string): ReadonlySet<number> {
     const found = new Set<number>();
     if (this.#words.length === 0 || text === '') return found;
-    this.#trie ??= buildTrie(this.#words);
-    const trie = this.#trie;
+    this.build();
+    const trie = this.#trie as Trie;
     const subject = this.#hasPhrase ? text.replace(WHITESPACE, ' ') : text;
     const { outputs, outputLinks } = trie;
     let state = 0;

@@ -79,7 +79,28 @@ export class MatchComparer {
     return narrow.kind === 'other' && wide.kind === 'other' && narrow.text === wide.text;
   }
 
-  /** Keywords that occur in every text in which this one does. Asked after all rules were read. */
+  /**
+   * The keywords that a node speaks of, and whether it speaks of nothing else. A rule of keywords alone can only take away
+   * from rules with a keyword in which one of its own occurs: thousands of rules need not be compared pair by pair.
+   */
+  keywordsOf(node: MatchNode): { ids: Set<number>; only: boolean } {
+    const ids = new Set<number>();
+    const visit = (current: MatchNode): boolean => {
+      if (current.kind === 'keyword') ids.add(current.id);
+      if (current.kind === 'all' || current.kind === 'any') return current.parts.map(visit).every(Boolean);
+      return current.kind === 'keyword';
+    };
+    return { ids, only: visit(node) };
+  }
+
+  /** All keywords that must occur where one of these does. Asked after all rules were read. */
+  closure(ids: ReadonlySet<number>): ReadonlySet<number> {
+    const all = new Set<number>();
+    for (const id of ids) for (const within of this.#keywordsWithin(id)) all.add(within);
+    return all;
+  }
+
+  /** Keywords that occur in every text in which this one does. */
   #keywordsWithin(id: number): ReadonlySet<number> {
     let within = this.#within.get(id);
     if (!within) {

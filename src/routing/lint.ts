@@ -57,7 +57,8 @@ type Allows = (patterns: readonly string[], name: string) => boolean;
 export function lintRules(source: LintSource, matchers: ReadonlyMap<string, Matcher>, allows: Allows): Finding[] {
   const findings: Finding[] = [];
   const comparer = new MatchComparer();
-  const earlier: Read[] = [];
+  const earlier = new EarlierRules(comparer);
+  const ids = new Set<string>();
   const reads = source.rules.map((rule) => read(rule, matchers, comparer, findings));
   for (const [index, current] of reads.entries()) {
     const { rule } = current;
@@ -67,7 +68,8 @@ export function lintRules(source: LintSource, matchers: ReadonlyMap<string, Matc
     checkNames(source, rule, allows, report);
     checkKeywords(rule.match, report);
     if (current.node) checkEarlier(current.node, earlier, comparer, report);
-    earlier.push(current);
+    ids.add(rule.id);
+    earlier.add(current);
   }
   if (reads.length > 0 && !reads.some(({ always }) => always)) {
     const message = "there is no catch-all: what no rule hits goes to default_model without tools; end the rules with one that has match: '.*'";
@@ -110,13 +112,46 @@ function read(rule: LintRule, matchers: ReadonlyMap<string, Matcher>, comparer: 
   return { rule, node: comparer.read(rule.match, condition.always ?? false), always: condition.always ?? false };
 }
 
-function checkEarlier(node: MatchNode, earlier: readonly Read[], comparer: MatchComparer, report: Report): void {
-  const catchAll = earlier.find(({ always }) => always);
+/** Rules above, by what they could take away. */
+class EarlierRules {
+  /** The first that everything hits. */
+  catchAll: Read | undefined;
+  readonly #comparer: MatchComparer;
+  readonly #byKeyword = new Map<number, Read[]>();
+  /** That speak of more than keywords. */
+  readonly #others: Read[] = [];
+  readonly #order = new Map<Read, number>();
+
+  constructor(comparer: MatchComparer) {
+    this.#comparer = comparer;
+  }
+
+  add(read: Read): void {
+    this.#order.set(read, this.#order.size);
+    if (read.always) this.catchAll ??= read;
+    if (!read.node) return;
+    const { ids, only } = this.#comparer.keywordsOf(read.node);
+    if (!only) this.#others.push(read);
+    else for (const id of ids) this.#byKeyword.set(id, [...(this.#byKeyword.get(id) ?? []), read]);
+  }
+
+  /** The first that hits whatever the node hits. */
+  wider(node: MatchNode): Read | undefined {
+    const candidates = new Set(this.#others);
+    for (const id of this.#comparer.closure(this.#comparer.keywordsOf(node).ids)) for (const read of this.#byKeyword.get(id) ?? []) candidates.add(read);
+    return [...candidates]
+      .sort((a, b) => (this.#order.get(a) ?? 0) - (this.#order.get(b) ?? 0))
+      .find((read) => read.node && this.#comparer.implies(node, read.node));
+  }
+}
+
+function checkEarlier(node: MatchNode, earlier: EarlierRules, comparer: MatchComparer, report: Report): void {
+  const { catchAll } = earlier;
   if (catchAll) {
     report('error', 'unreachable', `it can never be reached: ${named(catchAll.rule)} above hits everything; move it after this rule`);
     return;
   }
-  const wider = earlier.find((other) => other.node && comparer.implies(node, other.node));
+  const wider = earlier.wider(node);
   if (wider) {
     const same = wider.node && comparer.implies(wider.node, node);
     if (same) report('warning', 'duplicate', `it asks for the same as ${named(wider.rule)} above, which hits first`);
@@ -125,7 +160,7 @@ function checkEarlier(node: MatchNode, earlier: readonly Read[], comparer: Match
   }
   if (node.kind !== 'any') return;
   for (const part of node.parts) {
-    const caught = part.kind === 'keyword' ? earlier.find((other) => other.node && comparer.implies(part, other.node)) : undefined;
+    const caught = part.kind === 'keyword' ? earlier.wider(part) : undefined;
     if (caught && part.kind === 'keyword') report('warning', 'overlap', `its keyword ${part.word} never counts: ${named(caught.rule)} above hits it first`);
   }
 }

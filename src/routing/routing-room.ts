@@ -9,7 +9,8 @@ import { createEmbedder, type FetchJson } from './embedding/create-embedder.ts';
 import { ExampleBank } from './embedding/example-bank.ts';
 import { VectorCache } from './embedding/vector-cache.ts';
 import { createEngine } from './engine.ts';
-import { RuleSet } from './rule-set.ts';
+import { type LintCode, type LintSource, lintRules } from './lint.ts';
+import { type CompiledRule, RuleSet } from './rule-set.ts';
 
 export interface RoutingDeps {
   /** The folder src/routing/matchers, and what plugins add. Looked at when rules are compiled. */
@@ -23,6 +24,13 @@ export interface RoutingDeps {
   fetchJson?: FetchJson;
   /** Keeps example vectors over restarts. */
   cold?: Pick<ColdStore, 'getValue' | 'setValue'>;
+}
+
+const TOLD_ON_LOAD: ReadonlySet<LintCode> = new Set(['unreachable', 'shadowed', 'duplicate']);
+
+function lintSourceOf(config: Config, rules: readonly CompiledRule[]): LintSource {
+  const listed = rules.map(({ config: { id, match, model, tools } }) => ({ id, match, model, tools: tools ?? [], line: undefined }));
+  return { rules: listed, models: undefined, tools: new Set(config.tools.map(({ id }) => id)), keyTools: undefined, tested: undefined };
 }
 
 /** Engines of the configurations and rule lists in use; embedders, vectors and breakers outlive a reload. */
@@ -52,9 +60,13 @@ export function createRoutingRoom(deps: RoutingDeps): RoutingRoom {
     return createEngine({ set, config, allows: deps.allows, environment: deps.environment, count });
   }
 
+  /** What the file's author should hear of on load; `route lint` says more. */
   function warn(set: RuleSet, bank: ExampleBank, config: Config): void {
     for (const { config: rule, condition } of set.rules) {
       if (condition.never !== undefined) deps.log.warn({ rule: rule.id }, `route rule ${rule.id} can never match: ${condition.never}`);
+    }
+    for (const { code, rule, message } of lintRules(lintSourceOf(config, set.rules), deps.matchers, deps.allows)) {
+      if (TOLD_ON_LOAD.has(code)) deps.log.warn({ rule, code }, `route rule ${rule}: ${message}`);
     }
     if (bank.size > 0 && !config.embedding) {
       deps.log.warn({}, 'rules by meaning without an embedding block use the builtin embedding, which compares letters, not meaning');

@@ -44,6 +44,7 @@ export class RuleSet {
       }
     });
     for (const [index, { condition }] of this.rules.entries()) this.#index(index, condition);
+    this.#automaton.build();
   }
 
   #index(index: number, condition: Condition): void {

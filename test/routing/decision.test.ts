@@ -130,6 +130,20 @@ describe('rules that make no sense', () => {
   });
 });
 
+describe('on load', () => {
+  it('tells of rules that others take away', () => {
+    const { seen } = routing([
+      rule('wide', { keywords: ['订单'] }),
+      rule('narrow', { keywords: ['订单号'] }),
+      rule('rest', '.*'),
+      rule('late', { keywords: ['late'] }),
+    ]);
+    assert.equal(seen.warnings.length, 2);
+    assert.match(seen.warnings[0] ?? '', /^route rule narrow: it is shadowed by wide/);
+    assert.match(seen.warnings[1] ?? '', /^route rule late: it can never be reached: rest/);
+  });
+});
+
 describe('explain', () => {
   it('says for every earlier rule why it missed', async () => {
     const told = routing([

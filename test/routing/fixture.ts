@@ -65,6 +65,7 @@ export function config(
   const byId = new Map(models.map((entry) => [entry.id, entry]));
   const part: unknown = {
     route_rules: rules,
+    tools: [],
     default_model: 'm_z',
     registry: {
       models: byId,
