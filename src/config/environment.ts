@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import { DEFAULT_PASSTHROUGH } from '../access/passthrough-paths.ts';
 import type { KeyConfig, SignatureConfig } from '../contracts/config.ts';
 import { isRecord } from '../wire/json.ts';
 import type { KnownProviders } from './inventory.ts';
 import type { Path } from './problems.ts';
 import type { ConfigFile } from './schema.ts';
-import { STATELESS_PATHS } from './schema-access.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -77,14 +77,16 @@ export function toKeys(
   });
   const implied = (name: string, admin: boolean) => {
     if (!secrets.has(name) || keys.some((key) => key.key_env === name)) return;
-    keys.push({ id: name, key_env: name, service: 'default', project: 'default', ...EVERYTHING, admin, passthrough: STATELESS_PATHS });
+    keys.push({ id: name, key_env: name, service: 'default', project: 'default', ...EVERYTHING, admin, passthrough: [...DEFAULT_PASSTHROUGH] });
   };
   implied('API_KEY', !secrets.has('ADMIN_API_KEY'));
   implied('ADMIN_API_KEY', true);
   if (keys.length > 0 || file.auth.signatures.length > 0) return { keys, generatedKey: undefined };
   const generatedKey = previous ?? `sk-hermes-${randomBytes(24).toString('base64url')}`;
   return {
-    keys: [{ id: 'generated', key_env: GENERATED_KEY, service: 'default', project: 'default', ...EVERYTHING, admin: true, passthrough: STATELESS_PATHS }],
+    keys: [
+      { id: 'generated', key_env: GENERATED_KEY, service: 'default', project: 'default', ...EVERYTHING, admin: true, passthrough: [...DEFAULT_PASSTHROUGH] },
+    ],
     generatedKey,
   };
 }

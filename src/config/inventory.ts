@@ -2,7 +2,7 @@ import { isRecord } from '../wire/json.ts';
 import type { Path } from './problems.ts';
 
 /** What a provider brings along when the configuration is silent; told by the provider files themselves. */
-export interface ProviderDefaults {
+interface ProviderDefaults {
   apiBase?: string | undefined;
   apiKeyEnv?: string | undefined;
 }

@@ -8,7 +8,7 @@ import { type ConfigDocument, readDocument } from './document.ts';
 import { checkSecrets, collectSecrets, type Environment, GENERATED_KEY, toKeys, variable } from './environment.ts';
 import { BUILT_IN_PROVIDERS, defaultModelOf, type Inventory, type KnownProviders, takeInventory } from './inventory.ts';
 import { reportIssues, toMessage } from './issues.ts';
-import { type LogLevel, levelOf, readOverrides } from './overrides.ts';
+import { readOverrides } from './overrides.ts';
 import { ConfigError, type ConfigProblem, type Path } from './problems.ts';
 import { checkReferences, checkRules, type Findings } from './references.ts';
 import { resolvePassthrough, resolveRegistry } from './resolve.ts';
@@ -46,11 +46,6 @@ export interface LoadedConfig {
 export function configFile(options: Pick<LoadOptions, 'file' | 'env' | 'cwd'>): string {
   const env = options.env ?? process.env;
   return resolve(options.cwd ?? process.cwd(), options.file ?? variable(env, 'HERMES_CONFIG') ?? 'config/hermes.yaml');
-}
-
-/** The level to log with before there is a configuration: `LOG_LEVEL`, else `info`. */
-export function logLevel(env: Environment = process.env): LogLevel {
-  return levelOf(env) ?? 'info';
 }
 
 /** Reads and validates the whole configuration. Throws a ConfigError with every mistake at once. */
@@ -162,7 +157,7 @@ function whyUnreadable(error: unknown): string {
 }
 
 /** The rules of a file that holds `route_rules:` among anything, or a bare list; whatever else is wrong in it. */
-export function readRules(text: string, file: string, env: Environment = process.env): { list: unknown; base: Path; document: ConfigDocument } {
+function readRules(text: string, file: string, env: Environment = process.env): { list: unknown; base: Path; document: ConfigDocument } {
   const document = readDocument(text, file, env, true);
   const bare = Array.isArray(document.value);
   const list = isRecord(document.value) ? document.value.route_rules : document.value;

@@ -1,8 +1,8 @@
 import { type Environment, variable } from './environment.ts';
 import { type ConfigProblem, didYouMean } from './problems.ts';
 
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+type LogLevel = (typeof LOG_LEVELS)[number];
 export interface Overrides {
   port: number | undefined;
   host: string | undefined;
@@ -10,7 +10,7 @@ export interface Overrides {
 }
 
 /** `LOG_LEVEL`, when it is one. */
-export function levelOf(env: Environment): LogLevel | undefined {
+function levelOf(env: Environment): LogLevel | undefined {
   const asked = variable(env, 'LOG_LEVEL')?.toLowerCase();
   return LOG_LEVELS.find((level) => level === asked);
 }

@@ -1,17 +1,6 @@
 import { z } from 'zod';
+import { DEFAULT_PASSTHROUGH } from '../access/passthrough-paths.ts';
 import { decimal, environmentName, flag, id, patterns, priority, seconds, text, whole } from './values.ts';
-
-/** What is stored nowhere at the vendor: what a key may pass through unless it says otherwise. */
-export const STATELESS_PATHS = [
-  '/v1/embeddings',
-  '/v1/completions',
-  '/v1/moderations',
-  '/v1/audio/*',
-  '/v1/images/*',
-  '/v1/responses',
-  '/v1/realtime',
-  '/v1/realtime/*',
-];
 
 const key = z.strictObject({
   id: id().describe('Name of the key in books, limits and logs; unique.'),
@@ -40,8 +29,8 @@ const key = z.strictObject({
         .regex(/^\/v1\//, 'must begin with /v1/')
         .or(z.literal('*')),
     )
-    .default(STATELESS_PATHS)
-    .describe('Paths that it may pass through; `*` at the end is a pattern.'),
+    .default([...DEFAULT_PASSTHROUGH])
+    .describe('Paths that it may pass through, with what is beneath them; `*` is every path. Default: what the vendor stores nothing of.'),
   expires: z
     .string()
     .refine((value) => !Number.isNaN(Date.parse(value)), 'must be a date like 2027-01-31')

@@ -41,7 +41,7 @@ export type UpstreamFile = NonNullable<NonNullable<ModelFile['failover']>['upstr
 
 /** Compile-time: what the schema gives is what the contract promises, block by block; `load.ts` fills in the rest. */
 type Fits<Given extends Promised, Promised> = Given;
-export type SchemaFitsContract = [
+type _SchemaFitsContract = [
   Fits<ConfigFile['server'], Config['server']>,
   Fits<ConfigFile['limits'], Config['limits']>,
   Fits<ConfigFile['route_rules'], Config['route_rules']>,

@@ -75,7 +75,7 @@ export const environmentName = () =>
   z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the NAME of an environment variable (letters, digits, _), not its value');
 
 /** `02:00-08:00`, half-open; past midnight when the end is before the beginning. */
-export const HOURS = /^([01]?\d|2[0-3]):[0-5]\d\s*-\s*(([01]?\d|2[0-3]):[0-5]\d|24:00)$/;
+const HOURS = /^([01]?\d|2[0-3]):[0-5]\d\s*-\s*(([01]?\d|2[0-3]):[0-5]\d|24:00)$/;
 export const hours = () =>
   z
     .string({ error: 'must be hours like "02:00-08:00"' })
@@ -97,7 +97,7 @@ export const days = () =>
     z.string({ error: 'must be days like mon-fri or sat,sun' }).regex(DAYS, 'must be days like mon-fri or sat,sun (mon tue wed thu fri sat sun)'),
   );
 
-export function isTimezone(name: string): boolean {
+function isTimezone(name: string): boolean {
   try {
     new Intl.DateTimeFormat('en', { timeZone: name });
     return true;

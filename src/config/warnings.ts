@@ -21,8 +21,12 @@ export function warnAbout(config: Config, file: ConfigFile, warn: Warn): void {
     if (provider.type === 'openai' && name !== 'openai' && provider.api_base === undefined)
       warn(['providers', name], 'has no api_base: https://api.openai.com/v1 is assumed');
   }
+  const owners = new Map<string, string>();
   for (const key of config.auth.keys) {
     const value = key.key_env === undefined ? undefined : config.secrets.get(key.key_env);
+    const owner = value === undefined ? undefined : owners.get(value);
+    if (owner !== undefined) warn([], `the keys ${owner} and ${key.id} are the same: ${owner} is used`);
+    if (value !== undefined) owners.set(value, owner ?? key.id);
     if (value !== undefined && isWeak(value)) {
       warn([], `the key in ${key.key_env} is weak (under 20 characters, or a word and digits): use a long random one, like that of \`openssl rand -hex 24\``);
     }

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: `${NAME}` in the configuration is what is tested.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -72,6 +73,25 @@ test('the article’s fragments, joined into one file, load as they stand', () =
   assert.deepEqual([config.session.storage.hot_backend, config.session.storage.redis_url], ['redis', 'redis://127.0.0.1:6379']);
   assert.deepEqual(config.embedding?.provider, 'builtin');
   assert.ok(warnings.some((warning) => warning.includes('OPENAI_API_KEY')));
+  fits(readFileSync(file, 'utf8'));
+});
+
+test('a file with every block loads as it stands, also against the JSON Schema', () => {
+  const file = at('test/fixtures/config/everything.yaml').pathname;
+  const env = { SUPPORT_KEY: 'sk-support-0123456789abcdef', BILLING_SECRET: 's', DATABASE_URL: 'sqlite::memory:', OPENAI_API_KEY: 'k', ANTHROPIC_API_KEY: 'k' };
+  const { config, warnings } = loadConfig({ file, env });
+  assert.deepEqual(
+    config.registry.models.get('smart_model')?.upstreams.map((target) => [target.id, target.weight]),
+    [
+      ['openai/gpt-4o', 70],
+      ['claude', 30],
+    ],
+  );
+  assert.equal(config.passthrough.target?.apiBase, 'https://api.openai.com/v1');
+  assert.equal(config.shadow?.rules.length, 2);
+  assert.deepEqual([config.embedding?.api_base, config.embedding?.api_key_env], ['https://api.openai.com/v1', 'OPENAI_API_KEY']);
+  assert.ok(warnings.some((warning) => warning.includes('ALERT_WEBHOOK')));
+  assert.ok(warnings.some((warning) => warning.includes('`refund_apply` is no rule')));
   fits(readFileSync(file, 'utf8'));
 });
 
