@@ -61,7 +61,7 @@ function placeOf(file: string, lines: LineCounter, document: Document.Parsed, pa
 
 /** Without the source text that the parser quotes: it may be a secret. */
 function mend(code: string, message: string, around: string): string {
-  if (around === `$\{`) return 'a `${NAME}` inside { } or [ ] needs quotes: "${NAME}"';
+  if (around === `$\{`) return `a \`$\{NAME}\` inside { } or [ ] needs quotes: "$\{NAME}"`;
   if (code === 'TAB_AS_INDENT') return 'a tab is used as indentation: YAML takes spaces only';
   if (code === 'DUPLICATE_KEY') return 'the same key stands twice in one block: remove one of them';
   if (code === 'MULTIPLE_DOCS') return 'the file holds several documents (`---`): one is read';
