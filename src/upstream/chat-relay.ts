@@ -39,11 +39,24 @@ export class ChatRelay extends Relay {
 
   protected take(run: Buffer, last: boolean): Batch | undefined {
     if (run.indexOf(CR) >= 0) return this.take(withoutCarriageReturns(run), last);
-    const events = toSpans(run);
-    if (events === undefined || last) return this.#mend(run, last);
-    if (!this.settled && !this.#noteUntilSettled(run, events)) return this.#mend(run, last);
+    const clean = last ? undefined : toCleanRun(run);
+    if (clean === undefined) return this.#mend(run, last);
+    const batch = this.#relay(run.subarray(0, clean.end), clean.spans);
+    return clean.done && this.failure === undefined ? this.#finish(batch) : batch;
+  }
+
+  #relay(run: Buffer, events: readonly Span[]): Batch | undefined {
+    if (events.length === 0) return undefined;
+    if (!this.settled && !this.#noteUntilSettled(run, events)) return this.#mend(run, false);
     const marked = this.#noteMarked(run);
-    return marked === undefined ? this.#mend(run, last) : toBatch(run, marked);
+    return marked === undefined ? this.#mend(run, false) : toBatch(run, marked);
+  }
+
+  #finish(batch: Batch | undefined): Batch | undefined {
+    this.done = true;
+    const more: Chunk[] = [];
+    this.#finishOpen(more);
+    return more.length === 0 ? batch : batchOf([...(batch?.chunks ?? []), ...more]);
   }
 
   /** False when an event needs a closer look. */
@@ -137,17 +150,27 @@ export class ChatRelay extends Relay {
   }
 }
 
-/** The events of a run in which each is one `data:{…}` line and its blank line; undefined when anything else stands there. */
-function toSpans(run: Buffer): Span[] | undefined {
+interface CleanRun {
+  spans: Span[];
+  /** Where the events end: before the terminal marker. */
+  end: number;
+  done: boolean;
+}
+
+/** The events of a run in which each is one `data:{…}` line and its blank line, up to `[DONE]`; undefined when anything else stands there. */
+function toCleanRun(run: Buffer): CleanRun | undefined {
   const spans: Span[] = [];
-  for (let start = 0; start < run.length; ) {
-    if (!startsWithData(run, start)) return undefined;
+  let start = 0;
+  while (start < run.length) {
     const lineEnd = run.indexOf(LF, start);
-    if (lineEnd < 0 || run[lineEnd + 1] !== LF || run[lineEnd - 1] !== CLOSING_BRACE) return undefined;
+    if (lineEnd < 0 || run[lineEnd + 1] !== LF) return undefined;
+    if (!startsWithData(run, start) || run[lineEnd - 1] !== CLOSING_BRACE) {
+      return run.toString('latin1', start, lineEnd).trimEnd() === 'data: [DONE]' ? { spans, end: start, done: true } : undefined;
+    }
     spans.push({ start, end: lineEnd + 2 });
     start = lineEnd + 2;
   }
-  return spans;
+  return { spans, end: start, done: false };
 }
 
 /** `data:{` or `data: {`. */
@@ -179,6 +202,6 @@ function parseData(data: string): ChatChunk | undefined {
 }
 
 function toCleanEvent(event: Buffer, data: string): Buffer {
-  const spans = toSpans(event);
-  return spans?.length === 1 ? event : Buffer.from(`data: ${data.replaceAll('\n', ' ')}\n\n`);
+  const clean = toCleanRun(event);
+  return clean?.spans.length === 1 && !clean.done ? event : Buffer.from(`data: ${data.replaceAll('\n', ' ')}\n\n`);
 }

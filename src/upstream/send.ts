@@ -12,6 +12,7 @@ import { isUsage } from '../wire/usage.ts';
 import { type Books, CallRecord } from './call-record.ts';
 import { createRelay } from './create-relay.ts';
 import { failureOf } from './failure.ts';
+import { Lessons } from './lessons.ts';
 import { LocalCall } from './local-call.ts';
 import { isAnswer, mendCompletion } from './mend.ts';
 import type { OpenCall, UpstreamClient, UpstreamHead } from './open-call.ts';
@@ -21,6 +22,8 @@ import { UpstreamStream } from './upstream-stream.ts';
 
 export { failureOf } from './failure.ts';
 
+/** The words of a refusal are waited for no longer than this. */
+const REFUSAL_MS = 2000;
 /** A whole answer may be this many times as large as one event of a stream. */
 const WHOLE_BODY_FACTOR = 4;
 
@@ -37,6 +40,7 @@ export interface SendDeps {
 
 /** The innermost step of the pipeline: translates, calls, translates back, and makes the one ModelCall. Never rejects. */
 export function createSend(deps: SendDeps): (exchange: Exchange) => Promise<Answer> {
+  const lessons = new Lessons();
   return async (exchange) => {
     const { attempt } = exchange;
     if (attempt === undefined) throw new Error('send stands behind a step that chooses an upstream');
@@ -45,16 +49,35 @@ export function createSend(deps: SendDeps): (exchange: Exchange) => Promise<Answ
       if (exchange.cancelled) throw exchange.cancelled;
       const provider = deps.provider(attempt.upstream.provider);
       if (provider === undefined) throw new HermesError('internal_error', `There is no provider "${attempt.upstream.provider}".`);
-      const request = attempt.request ?? exchange.request;
-      const call = await prepare(provider, request, attempt, deps.environment);
-      if (call.droppedParams.length > 0) facts.droppedParams = call.droppedParams;
-      if (exchange.cancelled) throw exchange.cancelled;
-      exchange.answer = await new Sending(deps, exchange, attempt, request, provider, call, facts).run();
+      exchange.answer = await sendTaught(deps, lessons, exchange, attempt, provider, facts);
     } catch (thrown) {
       exchange.answer = { error: toHermesError(thrown), facts };
     }
     return exchange.answer as Answer;
   };
+}
+
+/** Once more for each thing that the upstream's own refusal teaches. */
+async function sendTaught(
+  deps: SendDeps,
+  lessons: Lessons,
+  exchange: Exchange,
+  attempt: Attempt,
+  provider: Provider,
+  facts: Facts,
+): Promise<Answer | AnswerInit> {
+  const request = attempt.request ?? exchange.request;
+  for (;;) {
+    const call = await prepare(provider, request, { ...attempt, upstream: lessons.apply(attempt.upstream) }, deps.environment);
+    if (call.droppedParams.length > 0) facts.droppedParams = call.droppedParams;
+    if (exchange.cancelled) throw exchange.cancelled;
+    try {
+      return await new Sending(deps, exchange, attempt, request, provider, call, facts).run();
+    } catch (thrown) {
+      const taught = thrown instanceof HermesError && provider.form === 'openai-chat' && lessons.learn(attempt.upstream, call, thrown);
+      if (!taught) throw thrown;
+    }
+  }
 }
 
 async function prepare(provider: Provider, request: ChatRequest, attempt: Attempt, environment: Environment): Promise<UpstreamCall> {
@@ -195,7 +218,7 @@ class Sending {
     if (head.failure) return toRefusal(head.failure);
     let bytes: Buffer = Buffer.alloc(0);
     try {
-      bytes = await this.#readAll(until, this.#exchange.config.server.max_event_bytes);
+      bytes = await this.#readAll(Math.min(until, performance.now() + REFUSAL_MS), this.#exchange.config.server.max_event_bytes);
     } catch (thrown) {
       // The status alone says enough, unless we were told to stop or the body has no end.
       if (this.#exchange.cancelled) throw thrown;

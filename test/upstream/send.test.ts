@@ -334,3 +334,41 @@ test('a gzip answer that nobody asked for is read, streams too', async () => {
   assert.equal(textOf((await s.ask({}, { modelName: 'zip' })).answer), 'zipped');
   assert.equal((await drain((await s.ask({ stream: true }, { modelName: 'zip' })).answer.stream)).text, 'zipped');
 });
+test('what an upstream refuses of our own doing is learned, once, and the caller sees nothing of it', async () => {
+  const unsupported = (param: string, message: string) => ({ type: 'invalid_request_error', param, code: 'unsupported_parameter', message });
+  s.upstream.on('picky', (reply, { body }) => {
+    const { message, ...more } =
+      body.stream_options != null
+        ? unsupported('stream_options', 'Unknown parameter: stream_options')
+        : body.max_tokens != null
+          ? unsupported('max_tokens', "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.")
+          : body.messages.some(({ role }) => role === 'developer')
+            ? unsupported('messages[0].role', 'Unexpected role developer')
+            : { message: '' };
+    return message ? reply.error(400, message, more) : reply.completion({ content: 'fine' });
+  });
+  const request = {
+    stream: true,
+    max_tokens: 5,
+    messages: [
+      { role: 'developer' as const, content: 'x' },
+      { role: 'user' as const, content: 'hi' },
+    ],
+  };
+  const target = { modelName: 'picky', identity: 'identity of picky' };
+  const first = await s.ask(request, target);
+  assert.equal((await drain(first.answer.stream)).text, 'fine');
+  assert.equal(s.upstream.callsOf('picky').length, 4);
+  assert.equal((await drain((await s.ask(request, target)).answer.stream)).text, 'fine');
+  assert.equal(s.upstream.callsOf('picky').length, 5);
+  assert.equal(s.upstream.callsOf('picky').at(-1)?.headers.authorization, 'Bearer sk-upstream-secret');
+  assert.equal(last()?.estimated, true);
+});
+test('a refusal whose words never end is known by its status', async () => {
+  s.upstream.on('slow-words', (reply) => {
+    reply.response.writeHead(503, { 'content-type': 'application/json' });
+    reply.response.write('{"error":');
+  });
+  const { answer } = await s.ask({}, { modelName: 'slow-words', timeoutMs: 100 });
+  assert.deepEqual([failureOf(answer.error as HermesError)?.status, last()?.status], [503, 503]);
+});
