@@ -1,11 +1,16 @@
 import { type HotStore, StoreUnavailable } from '../../contracts/hot-store.ts';
 import type { Environment, Log, Metrics } from '../../contracts/telemetry.ts';
+import { Gate } from '../gate.ts';
+import { withLimit } from '../time-limit.ts';
 import { type Client, createClient, parseRedisUrl } from './redis/connection.ts';
-import { Gate, reasonOf } from './redis/gate.ts';
+import { meansAway, reasonOf } from './redis/failures.ts';
 import { createLeases, type RunScript } from './redis/leases.ts';
 import { APPEND_TURN, PUT_SESSION, type Script } from './redis/scripts.ts';
 import { parseSessionText, toLines, toSessionText } from './redis/session-text.ts';
 import { createStaleKeys } from './redis/stale-keys.ts';
+
+const LIMIT_MS = 300;
+const PROBE_EVERY_MS = 200;
 
 export interface RedisStoreOptions {
   /** `redis://`, `rediss://`, nodes of a Cluster joined by commas, or `redis+sentinel://host:port,host:port/name`. */
@@ -36,17 +41,30 @@ export default function create({ url, keyPrefix, log, metrics, environment }: Re
     return client;
   };
   const gate = new Gate({
+    store: 'redis',
+    words: { down: 'Redis does not answer; sessions are read from the cold store until it does', up: 'Redis answers again and is used' },
     log,
     up,
-    // A write: a replica, or a server without memory, answers a PING as well.
-    probe: async () => connected().set(`${keyPrefix}probe`, '1', 'PX', 10_000),
-    recover: async () => {
+    limitMs: LIMIT_MS,
+    probeEveryMs: PROBE_EVERY_MS,
+    meansAway,
+    reasonOf,
+    async probe() {
+      // A write: a replica, or a server without memory, answers a PING as well.
+      await withLimit(connected().set(`${keyPrefix}probe`, '1', 'PX', 10_000), LIMIT_MS);
       await stale.remove(connected());
       await leases.releaseOrphans((script, key, args) => evaluate(connected(), script, key, args));
     },
     reconnect: () => client?.disconnect(true),
   });
-  const run: RunScript = (script, key, args) => gate.run(() => evaluate(connected(), script, key, args));
+  const ask = async <T>(command: () => Promise<T>): Promise<T> => {
+    try {
+      return await gate.run(command);
+    } catch (error) {
+      throw error instanceof StoreUnavailable ? error : new StoreUnavailable('redis', error);
+    }
+  };
+  const run: RunScript = (script, key, args) => ask(() => evaluate(connected(), script, key, args));
   const leases = createLeases(run, environment.uuid);
   /** What cannot be written is stale from now on. */
   const change = async <T>(key: string, command: () => Promise<T>): Promise<T> => {
@@ -74,7 +92,7 @@ export default function create({ url, keyPrefix, log, metrics, environment }: Re
       return gate.outages;
     },
     async getSession(key) {
-      const text = await gate.run(() => connected().get(names.session(key)));
+      const text = await ask(() => connected().get(names.session(key)));
       return text === null ? undefined : parseSessionText(text);
     },
     async putSession(key, session, ttlSeconds) {
@@ -88,20 +106,20 @@ export default function create({ url, keyPrefix, log, metrics, environment }: Re
     },
     async deleteSession(key) {
       const name = names.session(key);
-      await change(name, () => gate.run(() => connected().unlink(name)));
+      await change(name, () => ask(() => connected().unlink(name)));
     },
     acquire: (name, ttlMs) => leases.acquire(names.lease(name), ttlMs),
     async get(key) {
-      return (await gate.run(() => connected().get(names.value(key)))) ?? undefined;
+      return (await ask(() => connected().get(names.value(key)))) ?? undefined;
     },
     async set(key, value, ttlMs, ifAbsent = false) {
       const [name, ms] = [names.value(key), Math.max(1, Math.ceil(ttlMs))];
       const set = (): Promise<'OK' | null> => (ifAbsent ? connected().set(name, value, 'PX', ms, 'NX') : connected().set(name, value, 'PX', ms));
-      return (await gate.run(set)) === 'OK';
+      return (await ask(set)) === 'OK';
     },
     async delete(key) {
       const name = names.value(key);
-      await change(name, () => gate.run(() => connected().unlink(name)));
+      await change(name, () => ask(() => connected().unlink(name)));
     },
     healthy: () => gate.healthy(),
     async close() {

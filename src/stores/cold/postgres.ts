@@ -1,0 +1,131 @@
+import { type ColdStore, VersionConflict } from '../../contracts/cold-store.ts';
+import { StoreUnavailable } from '../../contracts/hot-store.ts';
+import { appendTurnQuery } from './postgres/append-turn.ts';
+import { type Connections, connectTo } from './postgres/connections.ts';
+import { migrate } from './postgres/migrate.ts';
+import { storeEach } from './postgres/store-each.ts';
+import type { ColdStoreOptions } from './sql/options.ts';
+import * as rows from './sql/rows.ts';
+import * as sql from './sql/statements.ts';
+import { createSweep } from './sql/sweep.ts';
+import { decodeText, encodeText } from './sql/text.ts';
+
+/** Reports and clean-ups look at many rows. */
+const LONG = { limitMs: 15_000 };
+const SWEEP_STEP = 200;
+
+/** PostgreSQL: for several instances, and for more than fits into memory. */
+export default function create({ url, log, metrics, environment }: ColdStoreOptions): ColdStore {
+  const up = metrics.gauge('hermes_store_up', 'Whether a store answers (1) or is away (0).', ['store']);
+  let connections: Connections | undefined;
+  const query: Connections['query'] = (...given) => connections?.query(...given) ?? Promise.reject(new StoreUnavailable('postgres'));
+  const transaction: Connections['transaction'] = (work) => connections?.transaction(work) ?? Promise.reject(new StoreUnavailable('postgres'));
+  const sweep = createSweep(environment, async (now, batchesBefore) => {
+    await query(sql.SWEEP_VALUES, [now], LONG);
+    await query(sql.SWEEP_BATCHES, [batchesBefore], LONG);
+  });
+  const deleteSession = (project: string, session: string): Promise<boolean> =>
+    transaction(async (ask) => {
+      let deleted = 0;
+      for (const statement of sql.DELETE_SESSION) deleted = (await ask(statement, [project, session])).count;
+      return deleted > 0;
+    });
+  return {
+    name: 'postgres',
+    async open() {
+      connections = await connectTo({ url, log, up, migrate });
+      await connections.open();
+      sweep.start();
+    },
+    async readSession(project, session, limit) {
+      const found = await query(sql.READ_SESSION, [encodeText(project), encodeText(session), limit]);
+      return rows.toColdSession(found.rows);
+    },
+    async sessionVersion(project, session) {
+      const found = await query(sql.SESSION_VERSION, [encodeText(project), encodeText(session)]);
+      return Number(found.rows[0]?.[0] ?? 0);
+    },
+    async appendTurn(turn) {
+      const row = rows.toTurnRow(turn);
+      const { text, values } = appendTurnQuery(row);
+      const moved = await query(text, values);
+      if (moved.rows[0] !== undefined) return Number(moved.rows[0][0]);
+      const same = await query(sql.SAME_TURN, [row.project, row.session, row.baseVersion + 1, row.requestId, row.at]);
+      if (same.rows[0] === undefined) throw new VersionConflict(turn.session);
+      return row.baseVersion + 1;
+    },
+    async listSessions({ project, limit, cursor }) {
+      const own = project === undefined ? [] : [encodeText(project)];
+      const after = rows.decodeCursor(cursor, 3 - own.length);
+      const found = await query(sql.listSessionsSql(own.length > 0, after !== undefined), [limit + 1, ...own, ...(after ?? [])], LONG);
+      return rows.toPage(found.rows, limit, rows.toSummary, (row) => [Number(row[6]), ...(own.length > 0 ? [] : [String(row[0])]), String(row[1])]);
+    },
+    deleteSession: (project, session) => deleteSession(encodeText(project), encodeText(session)),
+    async deleteSessionsBefore(at) {
+      let deleted = 0;
+      for (;;) {
+        const old = (await query(sql.OLD_SESSIONS, [at, SWEEP_STEP], LONG)).rows;
+        for (const [project, session] of old) if (await deleteSession(String(project), String(session))) deleted += 1;
+        if (old.length < SWEEP_STEP) return deleted;
+      }
+    },
+    async getValue(key) {
+      const value = (await query(sql.GET_VALUE, [encodeText(key), environment.now()])).rows[0]?.[0];
+      return value === undefined ? undefined : decodeText(String(value));
+    },
+    async setValue(key, value, expiresAt, ifAbsent = false) {
+      const values = [encodeText(key), encodeText(value), expiresAt ?? null, sweep.position()];
+      if (!ifAbsent) return (await query(sql.SET_VALUE, values)).count > 0;
+      // Sent twice, the second would find what the first has set.
+      return (await query(sql.SET_VALUE_IF_ABSENT, [...values, environment.now()], { repeatable: false })).count > 0;
+    },
+    async deleteValue(key) {
+      await query(sql.DELETE_VALUE, [encodeText(key)]);
+    },
+    async listValues(prefix, limit) {
+      const from = encodeText(prefix);
+      const found = await query(sql.LIST_VALUES, [from, rows.prefixEnd(from), environment.now(), limit], LONG);
+      return found.rows.map(([key, value]) => ({ key: decodeText(String(key)), value: decodeText(String(value)) }));
+    },
+    async addToLedger(batchId, ledgerRows) {
+      const refused = await transaction(async (ask) => {
+        if ((await ask(sql.CLAIM_BATCH, [encodeText(batchId), environment.now()])).count === 0) return 0;
+        return storeEach(rows.mergeLedger(ledgerRows), ask, async (row) => ask(sql.ADD_TO_LEDGER, rows.ledgerValues(row)));
+      });
+      if (refused > 0) log.error({ rows: refused }, 'ledger rows were refused by the database and are lost; the others are stored');
+    },
+    async readLedger({ from, to, by, shadow }) {
+      rows.checkLedgerColumns(by);
+      return (await query(sql.readLedgerSql(by, shadow), [from, to], LONG)).rows.map(rows.toLedgerRow);
+    },
+    async writeTraces(traces) {
+      if (traces.length === 0) return;
+      const refused = await transaction((ask) => storeEach(traces, ask, async (trace) => ask(sql.WRITE_TRACE, rows.traceValues(trace))));
+      if (refused > 0) log.error({ traces: refused }, 'traces were refused by the database and are lost; the others are stored');
+    },
+    async readTrace(id) {
+      const record = (await query(sql.READ_TRACE, [encodeText(id)])).rows[0]?.[0];
+      return record === undefined ? undefined : rows.toTrace(record);
+    },
+    async listTraces(asked) {
+      const after = rows.decodeCursor(asked.cursor, 2);
+      const select = sql.listTraces({ ...asked, limit: asked.limit + 1 }, after === undefined ? undefined : [Number(after[0]), String(after[1])], encodeText);
+      const found = await query(select.sql, select.values, LONG);
+      return rows.toPage(
+        found.rows,
+        asked.limit,
+        (row) => rows.toTrace(row[2]),
+        (row) => [Number(row[0]), String(row[1])],
+      );
+    },
+    deleteTracesBefore: async (at) => (await query(sql.DELETE_TRACES, [at], LONG)).count,
+    healthy: () =>
+      query('SHOW transaction_read_only')
+        .then(({ rows: [row] }) => row?.[0] === 'off')
+        .catch(() => false),
+    async close() {
+      sweep.stop();
+      await connections?.close();
+    },
+  };
+}
