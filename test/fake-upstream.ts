@@ -62,7 +62,7 @@ export const toEventText = (piece: Piece): string => `data: ${JSON.stringify(toF
 export const DONE = 'data: [DONE]\n\n';
 
 /** How a scripted answer is given. */
-export class Reply {
+class Reply {
   readonly response: http.ServerResponse;
   readonly call: ReceivedCall;
   constructor(response: http.ServerResponse, call: ReceivedCall) {
@@ -142,7 +142,7 @@ export class Reply {
 export const USAGE: Usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
 
 /** Answers `echo: ` and the newest user text. */
-export const echo: Behaviour = (reply, call) => {
+const echo: Behaviour = (reply, call) => {
   const last = call.body.messages.findLast((message) => message.role === 'user')?.content;
   return reply.completion({ content: `echo: ${typeof last === 'string' ? last : JSON.stringify(last ?? null)}` });
 };

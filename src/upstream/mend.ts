@@ -4,7 +4,7 @@ import type { ChatChunk, ChatCompletion, ChunkChoice, FinishReason } from '../wi
  * The finish reason as clients may rely on it: tool calls are announced by `tool_calls` whatever the upstream calls it
  * (`stop`, nothing), and an empty list of calls ends the turn.
  */
-export function toFinishReason(said: FinishReason | null | undefined, calls: boolean): FinishReason {
+function toFinishReason(said: FinishReason | null | undefined, calls: boolean): FinishReason {
   if (calls && (!said || said === 'stop')) return 'tool_calls';
   if (!calls && (!said || said === 'tool_calls')) return 'stop';
   return said ?? 'stop';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { HermesError } from '../../src/contracts/errors.ts';
-import { failureOf } from '../../src/upstream/send.ts';
+import { failureOf } from '../../src/upstream/failure.ts';
 import type { ChatCompletion, ChatMessage, ChatRequest } from '../../src/wire/chat.ts';
 import { createSender, drain, type Sender } from '../upstream/send-kit.ts';
 

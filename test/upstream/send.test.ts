@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HermesError } from '../../src/contracts/errors.ts';
-import { failureOf } from '../../src/upstream/send.ts';
+import { failureOf } from '../../src/upstream/failure.ts';
 import { collect } from '../../src/wire/collect.ts';
 import { makeConfig } from '../config/make-config.ts';
 import { toEventText, USAGE } from '../fake-upstream.ts';
