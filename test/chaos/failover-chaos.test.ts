@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type { Behaviour } from '../fake-upstream.ts';
 import { model, type Told } from '../upstream/failover-kit.ts';
 import { type SocketHouse, socketHouse } from '../upstream/socket-house.ts';
+import { seeded, sometimesIll } from './ills.ts';
 
 /** The share of calls that go wrong. */
 const ILL = 0.3;
@@ -11,32 +11,6 @@ const AT_ONCE = 16;
 /** How often a client asks, and how long it waits in between: longer than a cool-down, as the SDKs do. */
 const CLIENT_TRIES = 4;
 const CLIENT_WAIT_MS = 70;
-
-const role = { role: 'assistant' as const, content: '' };
-const ills: Behaviour[] = [
-  (reply) => reply.reset(),
-  (reply) => reply.stall(),
-  (reply) => reply.error(500),
-  (reply) => reply.error(429, 'slow down', { headers: { 'retry-after-ms': '30' } }),
-  (reply) => reply.error(529),
-  (reply, call) => (call.body.stream ? reply.stream([role, { error: { message: 'broke', type: 'server_error' } }], { done: false }) : reply.json('<html>')),
-  async (reply, call) => {
-    if (!call.body.stream) return reply.reset();
-    await reply.stream([role, { content: 'half ' }], { done: false, end: false });
-    await reply.cut(20);
-  },
-];
-
-/** mulberry32: the same run every time. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 async function chaos(context: TestContext, commit: 'content' | 'complete', seed: number): Promise<{ house: SocketHouse; first: Told[]; last: Told[] }> {
   const random = seeded(seed);
@@ -48,12 +22,11 @@ async function chaos(context: TestContext, commit: 'content' | 'complete', seed:
     ),
   ]);
   context.after(() => house.close());
-  for (const id of ['a', 'b', 'c']) {
-    house.fake.on(id, (reply, call) => {
-      const ill = random() < ILL ? ills[Math.floor(random() * ills.length)] : undefined;
-      return ill ? ill(reply, call) : reply.completion({ content: 'one whole answer' });
-    });
-  }
+  for (const id of ['a', 'b', 'c'])
+    house.fake.on(
+      id,
+      sometimesIll(ILL, random, (reply) => reply.completion({ content: 'one whole answer' })),
+    );
   const [first, last]: [Told[], Told[]] = [[], []];
   let next = 0;
   const client = async (): Promise<void> => {
