@@ -30,8 +30,11 @@ export function findOverlap(stored: readonly StoredMessage[], sent: readonly Cha
   const lastAnswer = sent.findLastIndex((message) => message.role === 'assistant');
   if (lastAnswer < 0 || stored.length === 0) return { keep: stored.length, fresh: [...sent], lost: false };
   const best = bestWalk(stored, sent, lastAnswer);
+  if (best?.clean) return { keep: stored.length, fresh: sent.slice(best.from + best.matched), lost: false };
+  // An answer at the very end, and nowhere else, is one that the caller has begun for the model.
+  const begun = sent.findIndex((message) => message.role === 'assistant');
+  if (sent.slice(begun).every((message) => message.role === 'assistant')) return { keep: stored.length, fresh: [...sent], lost: false };
   if (best === undefined) return { keep: 0, fresh: [...sent], lost: true };
-  if (best.clean) return { keep: stored.length, fresh: sent.slice(best.from + best.matched), lost: false };
   // A question that is asked again is asked: what follows the last answer is new even where it is stored.
   const same = Math.min(best.matched, lastAnswer + 1);
   return { keep: best.next[same] ?? 0, fresh: sent.slice(same), lost: same === 0 };

@@ -2,12 +2,12 @@ import type { ColdStore, StoredMessage } from '../contracts/cold-store.ts';
 import type { Config } from '../contracts/config.ts';
 import type { Exchange } from '../contracts/exchange.ts';
 import { type HotStore, StoreUnavailable } from '../contracts/hot-store.ts';
-import type { ContextRoom, OpenTurn, SessionsRoom } from '../contracts/rooms.ts';
-import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
+import type { ContextRoom, OpenTurn, RecalledSession, SessionsRoom } from '../contracts/rooms.ts';
+import type { Counter, Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import type { ChatMessage } from '../wire/chat.ts';
 import { windowStart } from '../wire/history-window.ts';
 import { LateTurns } from './late-turns.ts';
-import { SessionOpenTurn, storeAway, type TurnDeps } from './open-turn.ts';
+import { SessionOpenTurn, storeAway } from './open-turn.ts';
 import { findOverlap, type Overlap } from './overlap.ts';
 import { repairTurns } from './repair.ts';
 import { SessionLock } from './session-lock.ts';
@@ -32,107 +32,139 @@ const LOOK_BACK_MORE = 100;
 const LONG = 8000;
 
 export function createSessionsRoom(deps: SessionsDeps): SessionsRoom {
-  const { hot, cold, context, log, metrics, environment } = deps;
-  const reads = metrics.counter('hermes_session_reads_total', 'Histories read, by where they were found', ['tier']);
-  const lock = new SessionLock({ hot, log, environment });
-  const reader = new SessionReader({ hot, cold, log });
-  const late = new LateTurns(cold, log);
-  const turnDeps: TurnDeps = { hot, cold, reader, late, context, log, environment };
-
-  const read = async (name: SessionName, config: Config): Promise<SessionState> => {
-    // What cold does not have yet is in hot; what hot has lost, in the turns that wait.
-    const waiting = late.messagesOf(name.key);
-    try {
-      const state = waiting.length > 0 ? await reader.readUnchecked(name) : await reader.read(name, config);
-      return state.tier === 'miss' && waiting.length > 0
-        ? withWaiting(await reader.readCold(name, config.session.max_history_messages), waiting, config)
-        : state;
-    } catch (thrown) {
-      if (!(thrown instanceof StoreUnavailable)) throw thrown;
-      if (config.session.durability === 'strict') throw storeAway(thrown);
-      log.warn({ durability: 'relaxed' }, 'the cold store is away: this turn goes on with what is at hand');
-      const state = await reader.readUnchecked(name);
-      return state.tier === 'miss' ? withWaiting(EMPTY, waiting, config) : state;
-    }
-  };
-
-  const begin = async (exchange: Exchange, name: SessionName, leave: () => void): Promise<OpenTurn> => {
-    const { config, request } = exchange;
-    let state = await read(name, config);
-    reads.inc({ tier: state.tier });
-    const sent = request.messages.filter((message) => !isSystem(message));
-    const system = request.messages.filter(isSystem);
-    let overlap = findOverlap(state.messages, sent);
-    if (overlap.keep < state.messages.length && (state.sequences === undefined || overlap.lost)) {
-      const window = Math.max(config.session.max_history_messages, sent.length * LOOK_BACK + LOOK_BACK_MORE);
-      state = await reader.readCold(name, window).catch((thrown) => {
-        throw thrown instanceof StoreUnavailable ? storeAway(thrown) : thrown;
-      });
-      overlap = findOverlap(state.messages, sent);
-    }
-    const kept = state.messages.slice(0, overlap.keep);
-    const recalled = kept.slice(windowStart(kept, config.session.max_history_messages));
-    const history = outgoing(context, recalled);
-    const replaced = system.length > 0 && !sameSystem(system, state.system);
-    const before = system.length > 0 ? system : outgoing(context, state.system);
-    exchange.request = { ...request, messages: [...before, ...repairTurns([...history, ...overlap.fresh])] };
-    exchange.session = {
-      id: name.session,
-      project: name.project,
-      historyMessages: recalled.length,
-      historyTokens: recalled.reduce((total, { tokens }) => total + tokens, 0),
-    };
-    const fresh = overlap.fresh.map((message) => ({ message: copyMessage(message), tokens: isLong(message) ? context.countMessage(message, '') : undefined }));
-    return new SessionOpenTurn(turnDeps, {
-      name,
-      state,
-      history,
-      system: replaced ? system.map(copyMessage) : undefined,
-      fresh,
-      keep: overlap.keep,
-      supersedeFrom: supersedeFrom(state, overlap),
-      leave,
-    });
-  };
-
+  const sessions = new Sessions(deps);
   return {
-    async begin(exchange) {
-      const name = toSessionName(exchange.caller?.project ?? '', exchange.ask.sessionId ?? '');
-      const leave = await lock.enter(name, exchange);
-      try {
-        return await begin(exchange, name, leave);
-      } catch (thrown) {
-        leave();
-        throw thrown;
-      }
-    },
-    async recall(config, project, session) {
-      const state = await read(toSessionName(project, session), config);
-      const tokens = state.messages.reduce((total, message) => total + message.tokens, 0);
-      return { system: outgoing(context, state.system), history: repairTurns(outgoing(context, state.messages)), tokens };
-    },
-    async forget(project, session) {
-      const name = toSessionName(project, session);
-      const existed = await cold.deleteSession(project, session);
-      // Away: the store deletes it before it is used again.
-      await hot.deleteSession(name.key).catch((thrown) => log.warn({ err: thrown }, 'a deleted session could not be deleted in the hot store yet'));
-      return existed;
-    },
-    async sweep(config) {
-      const days = config.session.retention_days;
-      return days > 0 ? cold.deleteSessionsBefore(environment.now() - days * DAY_MS) : 0;
-    },
-    close: () => late.close(),
+    begin: (exchange) => sessions.begin(exchange),
+    recall: (config, project, session) => sessions.recall(config, project, session),
+    forget: (project, session) => sessions.forget(project, session),
+    sweep: (config) => sessions.sweep(config),
+    close: () => sessions.close(),
   };
 }
 
-/** Copies that know their counts. */
-function outgoing(context: Pick<ContextRoom, 'remember'>, stored: readonly StoredMessage[]): ChatMessage[] {
-  return stored.map(({ message, tokens }) => {
-    const copy = copyMessage(message);
-    context.remember(copy, tokens);
-    return copy;
-  });
+class Sessions implements SessionsRoom {
+  readonly #deps: SessionsDeps;
+  readonly #reads: Counter;
+  readonly #lock: SessionLock;
+  readonly #reader: SessionReader;
+  readonly #late: LateTurns;
+
+  constructor(deps: SessionsDeps) {
+    const { hot, cold, log, metrics, environment } = deps;
+    this.#deps = deps;
+    this.#reads = metrics.counter('hermes_session_reads_total', 'Histories read, by where they were found', ['tier']);
+    this.#lock = new SessionLock({ hot, log, environment });
+    this.#reader = new SessionReader({ hot, cold, log });
+    this.#late = new LateTurns(cold, log);
+  }
+
+  async begin(exchange: Exchange): Promise<OpenTurn> {
+    const name = toSessionName(exchange.caller?.project ?? '', exchange.ask.sessionId ?? '');
+    const leave = await this.#lock.enter(name, exchange);
+    try {
+      return await this.#begin(exchange, name, leave);
+    } catch (thrown) {
+      leave();
+      throw thrown;
+    }
+  }
+
+  async #begin(exchange: Exchange, name: SessionName, leave: () => void): Promise<OpenTurn> {
+    const { config, request } = exchange;
+    const system = request.messages.filter(isSystem);
+    const sent = request.messages.filter((message) => !isSystem(message));
+    const { state, overlap } = await this.#place(name, config, sent);
+    const kept = state.messages.slice(0, overlap.keep);
+    const recalled = kept.slice(windowStart(kept, config.session.max_history_messages));
+    const history = this.#outgoing(recalled);
+    const before = system.length > 0 ? system : this.#outgoing(state.system);
+    exchange.request = { ...request, messages: [...before, ...repairTurns([...history, ...overlap.fresh])] };
+    exchange.session = { id: name.session, project: name.project, historyMessages: recalled.length, historyTokens: tokensOf(recalled) };
+    const { context } = this.#deps;
+    return new SessionOpenTurn(
+      { ...this.#deps, reader: this.#reader, late: this.#late },
+      {
+        name,
+        state,
+        history,
+        system: system.length > 0 && !sameSystem(system, state.system) ? system.map(copyMessage) : undefined,
+        fresh: overlap.fresh.map((message) => ({ message: copyMessage(message), tokens: isLong(message) ? context.countMessage(message, '') : undefined })),
+        keep: overlap.keep,
+        supersedeFrom: supersedeFrom(state, overlap),
+        leave,
+      },
+    );
+  }
+
+  /** The stored state, and how what was sent lies over it. */
+  async #place(name: SessionName, config: Config, sent: readonly ChatMessage[]): Promise<{ state: SessionState; overlap: Overlap }> {
+    const state = await this.#read(name, config);
+    this.#reads.inc({ tier: state.tier });
+    const overlap = findOverlap(state.messages, sent);
+    const differs = overlap.keep < state.messages.length;
+    if (!differs || (state.sequences !== undefined && !overlap.lost)) return { state, overlap };
+    // Where exactly it differs only cold can say.
+    const window = Math.max(config.session.max_history_messages, sent.length * LOOK_BACK + LOOK_BACK_MORE);
+    try {
+      const whole = await this.#reader.readCold(name, window);
+      return { state: whole, overlap: findOverlap(whole.messages, sent) };
+    } catch (thrown) {
+      throw thrown instanceof StoreUnavailable ? storeAway(thrown) : thrown;
+    }
+  }
+
+  async #read(name: SessionName, config: Config): Promise<SessionState> {
+    // What cold does not have yet is in hot; what hot has lost, in the turns that wait.
+    const waiting = this.#late.messagesOf(name.key);
+    try {
+      if (waiting.length === 0) return await this.#reader.read(name, config);
+      const state = await this.#reader.readUnchecked(name);
+      if (state.tier !== 'miss') return state;
+      return withWaiting(await this.#reader.readCold(name, config.session.max_history_messages), waiting, config);
+    } catch (thrown) {
+      if (!(thrown instanceof StoreUnavailable)) throw thrown;
+      if (config.session.durability === 'strict') throw storeAway(thrown);
+      this.#deps.log.warn({ durability: 'relaxed' }, 'the cold store is away: this turn goes on with what is at hand');
+      const state = await this.#reader.readUnchecked(name);
+      return state.tier === 'miss' ? withWaiting(EMPTY, waiting, config) : state;
+    }
+  }
+
+  /** Copies that know their counts. */
+  #outgoing(stored: readonly StoredMessage[]): ChatMessage[] {
+    return stored.map(({ message, tokens }) => {
+      const copy = copyMessage(message);
+      this.#deps.context.remember(copy, tokens);
+      return copy;
+    });
+  }
+
+  async recall(config: Config, project: string, session: string): Promise<RecalledSession> {
+    const state = await this.#read(toSessionName(project, session), config);
+    return { system: this.#outgoing(state.system), history: repairTurns(this.#outgoing(state.messages)), tokens: tokensOf(state.messages) };
+  }
+
+  async forget(project: string, session: string): Promise<boolean> {
+    const { hot, cold, log } = this.#deps;
+    const { key } = toSessionName(project, session);
+    const existed = await cold.deleteSession(project, session);
+    // Away: the store deletes it before it is used again.
+    await hot.deleteSession(key).catch((thrown) => log.warn({ err: thrown }, 'a deleted session could not be deleted in the hot store yet'));
+    return existed;
+  }
+
+  async sweep(config: Config): Promise<number> {
+    const days = config.session.retention_days;
+    return days > 0 ? this.#deps.cold.deleteSessionsBefore(this.#deps.environment.now() - days * DAY_MS) : 0;
+  }
+
+  close(): Promise<void> {
+    return this.#late.close();
+  }
+}
+
+function tokensOf(stored: readonly StoredMessage[]): number {
+  return stored.reduce((total, { tokens }) => total + tokens, 0);
 }
 
 /** Counted while the model answers; short ones are counted together with the answer. */

@@ -72,6 +72,8 @@ const rows: [name: string, history: ReturnType<typeof stored>, sent: ChatMessage
     0,
     ['u:', 'a:A', 'u:2'],
   ],
+  ['a question with the beginning of its answer', H, [u('3'), a('The answer is')], 4, ['u:3', 'a:The answer is']],
+  ['everything with the beginning of an answer', H, [u('1'), a('A'), u('2'), a('B'), u('3'), a('The answer is')], 4, ['u:3', 'a:The answer is']],
   ['anything to nothing', [], [u('1'), a('A'), u('2')], 0, ['u:1', 'a:A', 'u:2']],
 ];
 
