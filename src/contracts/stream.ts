@@ -58,6 +58,8 @@ export interface Reader {
 export interface Writer {
   /** The bytes of one canonical chunk in the client's form. */
   write(chunk: ChatChunk): Uint8Array;
+  /** A batch that came in the client's own form, as it came; undefined: it must be written chunk by chunk. */
+  relay?(batch: Batch): Uint8Array | undefined;
   /** What follows the last chunk: the terminal marker, or the one error event (and then no marker). */
   end(outcome: Outcome, facts: Facts): Uint8Array;
 }

@@ -32,6 +32,8 @@ class StreamEdge {
   readonly #reply: StreamReply;
   readonly #writer: Writer;
   readonly #native: boolean;
+  /** Another form's events may go out as they came: nothing has to be added to them. */
+  readonly #relays: boolean;
   /** The finish event waits for the end. */
   readonly #holds: boolean;
   #tail: Chunk[] = [];
@@ -46,6 +48,7 @@ class StreamEdge {
     const { exchange, answer, door } = reply;
     this.#writer = door.createWriter(exchange);
     this.#native = door.form === 'openai-chat';
+    this.#relays = !this.#native && answer.facts.degraded !== true;
     this.#marksDue = answer.facts.degraded === true;
     this.#holds = answer.holdFinish || exchange.wants.verbose || this.#marksDue;
   }
@@ -78,6 +81,8 @@ class StreamEdge {
   #pass(batch: Batch): Uint8Array | undefined {
     if (!this.#contentSeen) this.#lookForContent(batch);
     if (this.#native && !batch.marked && !this.#holding && !this.#marksDue && batch.form === 'openai-chat' && batch.bytes !== undefined) return batch.bytes;
+    const relayed = this.#relays && batch.form === this.#reply.door.form && batch.bytes !== undefined ? this.#writer.relay?.(batch) : undefined;
+    if (relayed) return relayed;
     const out: Uint8Array[] = [];
     for (const chunk of batch.chunks) {
       const passed = this.#takeUsage(chunk);

@@ -5,8 +5,10 @@ import type Anthropic from '@anthropic-ai/sdk';
 import { MessageStream } from '@anthropic-ai/sdk/lib/MessageStream';
 import fc from 'fast-check';
 import { HermesError } from '../../src/contracts/errors.ts';
+import type { Batch } from '../../src/contracts/stream.ts';
 import door from '../../src/doors/anthropic-messages.ts';
 import anthropic from '../../src/providers/anthropic.ts';
+import { translatedBatch } from '../../src/wire/batch.ts';
 import { withoutCarriage } from '../../src/wire/carriage.ts';
 import type { ChatChunk, ChatCompletion, Delta } from '../../src/wire/chat.ts';
 import { spread } from '../../src/wire/collect.ts';
@@ -480,6 +482,49 @@ describe('a stream for an Anthropic client', () => {
       }),
       { numRuns: 200 },
     );
+  });
+});
+
+describe('events of an Anthropic upstream', () => {
+  const named = (event: Named): Buffer => Buffer.from(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  const HEAD = [
+    {
+      type: 'message_start',
+      message: { id: 'msg_1', type: 'message', role: 'assistant', content: [], model: 'm', usage: { input_tokens: 1, output_tokens: 1 } },
+    },
+    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+    { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'a' } },
+  ];
+  const TAIL = [
+    { type: 'content_block_stop', index: 0 },
+    { type: 'message_delta', delta: { stop_reason: 'stop_sequence', stop_sequence: 'END' }, usage: { output_tokens: 2 } },
+  ];
+  const batch = (events: Named[]): Batch => translatedBatch(Buffer.concat(events.map(named)), [], 'anthropic-messages');
+
+  test('are relayed, their message_delta only when all is over', () => {
+    const writer = door.createWriter();
+    const relayed = [HEAD, TAIL].map((events) => Buffer.from(writer.relay?.(batch(events)) ?? '').toString());
+    assert.deepEqual(relayed, [HEAD.map(named).join(''), named({ type: 'content_block_stop', index: 0 }).toString()]);
+    const end = Buffer.from(writer.end({ status: 'complete' }, {})).toString();
+    assert.equal(end, `${named(TAIL[1] ?? { type: '' })}${named({ type: 'message_stop' })}`);
+  });
+
+  test('may go over to written ones in the middle of a block', async () => {
+    const writer = door.createWriter();
+    const bytes = Buffer.concat([
+      writer.relay?.(batch(HEAD)) ?? Buffer.alloc(0),
+      writer.write(chunk({ content: 'b' })),
+      writer.write(FINISH),
+      writer.end({ status: 'complete' }, {}),
+    ]);
+    assert.equal(writer.relay?.(batch(TAIL)), undefined);
+    const events = cutEvents(bytes).map((event): Named => JSON.parse(readEvent(event).data ?? ''));
+    assert.deepEqual((await accumulated(events)).content, [{ type: 'text', text: 'ab' }]);
+  });
+
+  test('without names are written, since the SDKs would pass over them', () => {
+    const bytes = Buffer.from(HEAD.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''));
+    assert.equal(door.createWriter().relay?.(translatedBatch(bytes, [], 'anthropic-messages')), undefined);
   });
 });
 

@@ -242,6 +242,25 @@ describe('a session that changes doors', () => {
   });
 });
 
+describe('an Anthropic client in front of an Anthropic upstream', () => {
+  for (const stream of [false, true])
+    for (const session of [undefined, 'relayed'])
+      test(`gets its bytes as they came, ${stream ? 'streamed' : 'whole'}${session ? ', in a session' : ''}`, async () => {
+        const body = JSON.stringify({
+          model: 'claude',
+          max_tokens: 2000,
+          stream,
+          messages: [{ role: 'user', content: `#tools #think ${stream}` }],
+          tools: [{ name: 'get_weather', input_schema: SCHEMA }],
+          thinking: { type: 'enabled', budget_tokens: 1024 },
+        });
+        const headers = { 'content-type': 'application/json', 'x-api-key': KEY, ...(session ? { 'x-hermes-session-id': `${session}-${stream}` } : {}) };
+        const response = await fetch(`${base}/v1/messages`, { method: 'POST', headers, body });
+        assert.equal(await response.text(), anthropicFake.sent.at(-1));
+        assert.ok(response.headers.get('request-id'));
+      });
+});
+
 describe('errors', () => {
   test("reach an Anthropic client in its own shape, as the SDK's own class", async () => {
     await assert.rejects(

@@ -12,6 +12,8 @@ export interface FakeAnthropic {
   url: string;
   calls: AnthropicCall[];
   violations: string[];
+  /** The bodies of all answers, as sent. */
+  sent: string[];
   close(): Promise<void>;
 }
 
@@ -19,6 +21,7 @@ export interface FakeAnthropic {
 export async function createFakeAnthropic(answer: (call: AnthropicCall) => Block[]): Promise<FakeAnthropic> {
   const calls: AnthropicCall[] = [];
   const violations: string[] = [];
+  const sent: string[] = [];
   const signed = new Map<unknown, unknown>();
   const server = createServer(async (request, response) => {
     let raw = '';
@@ -36,13 +39,14 @@ export async function createFakeAnthropic(answer: (call: AnthropicCall) => Block
     }
     const content = answer(call);
     for (const block of content) if (block.type === 'thinking') signed.set(block.signature, block.thinking);
-    reply(response, call, content);
+    sent.push(reply(response, call, content));
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     calls,
     violations,
+    sent,
     close: () =>
       new Promise((done) => {
         server.close(() => done());
@@ -60,16 +64,19 @@ function forged({ body }: AnthropicCall, signed: ReadonlyMap<unknown, unknown>):
 
 const USAGE = { input_tokens: 7, cache_creation_input_tokens: 2, cache_read_input_tokens: 1, output_tokens: 5 };
 
-function reply(response: ServerResponse, { body }: AnthropicCall, content: Block[]): void {
+function reply(response: ServerResponse, { body }: AnthropicCall, content: Block[]): string {
   const reason = content.some((block) => block.type === 'tool_use') ? 'tool_use' : 'end_turn';
   const message = { id: 'msg_fake', type: 'message', role: 'assistant', model: body.model, content, stop_reason: reason, stop_sequence: null, usage: USAGE };
   if (!body.stream) {
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(message));
-    return;
+    const text = JSON.stringify(message);
+    response.writeHead(200, { 'content-type': 'application/json' }).end(text);
+    return text;
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' });
-  for (const event of toEvents(message, content, reason)) response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  const events = toEvents(message, content, reason).map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  for (const event of events) response.write(event);
   response.end();
+  return events.join('');
 }
 
 function toEvents(message: object, content: Block[], reason: string): Block[] {

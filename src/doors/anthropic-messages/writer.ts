@@ -1,11 +1,14 @@
 import type { HermesError } from '../../contracts/errors.ts';
 import type { Facts } from '../../contracts/exchange.ts';
-import type { Outcome, Writer } from '../../contracts/stream.ts';
+import type { Batch, Outcome, Writer } from '../../contracts/stream.ts';
 import type { ChatChunk, Delta, ToolCallDelta, Usage } from '../../wire/chat.ts';
 import { stringifyJson } from '../../wire/json.ts';
 import { signedThinkingOf } from '../../wire/signed-thinking.ts';
+import { cutEvents, readEvent } from '../../wire/sse.ts';
 import { toAnthropicUsage, toMessageId, toStopReason, toThinking } from './to-answer.ts';
 import { toAnthropicError } from './to-error.ts';
+
+const EVENT_NAME = /^event: ?(\w+)/m;
 
 /** A block that is open, or waits until the one before it is complete. */
 interface OpenBlock {
@@ -35,8 +38,42 @@ export class AnthropicWriter implements Writer {
   #usage: Usage | undefined;
   #finish: string | undefined;
   #marks: Record<string, unknown> = {};
+  /** `message_delta` as an Anthropic upstream said it: it waits for the end, too. */
+  #ending: Uint8Array[] = [];
+  #relays = true;
+
+  /** Events of an Anthropic upstream go out as they came, until one chunk had to be written: numbering is then ours. */
+  relay(batch: Batch): Uint8Array | undefined {
+    const events = this.#relays && batch.bytes !== undefined ? cutEvents(Buffer.from(batch.bytes)) : [];
+    const names = events.map((event) => EVENT_NAME.exec(event.toString('latin1'))?.[1]);
+    // The SDKs pass over events without a name; a second message_start is another round of the same answer.
+    if (events.length === 0 || names.includes(undefined) || (this.#started && names.includes('message_start'))) return undefined;
+    const out: Uint8Array[] = [];
+    for (const [at, event] of events.entries()) {
+      this.#follow(names[at] ?? '', event);
+      if (names[at] === 'message_delta') this.#ending.push(event);
+      else out.push(event);
+    }
+    return Buffer.concat(out);
+  }
+
+  /** Keeps the state right, should the rest have to be written here. */
+  #follow(name: string, event: Buffer): void {
+    if (name === 'message_start') this.#started = true;
+    if (name === 'content_block_stop') {
+      this.#open = undefined;
+      this.#index++;
+    }
+    if (name !== 'content_block_start') return;
+    this.#content = true;
+    const { content_block: block } = JSON.parse(readEvent(event).data ?? '{}');
+    const kind = block?.type === 'text' || block?.type === 'thinking' ? block.type : 'tool_use';
+    this.#open = { kind, call: -1, start: {}, text: '{}', held: [] };
+  }
 
   write(chunk: ChatChunk): Uint8Array {
+    this.#relays = false;
+    this.#ending = [];
     const { degraded, original } = chunk;
     this.#marks = { ...(degraded === undefined ? {} : { degraded }), ...(original === undefined ? {} : { original }) };
     if (!this.#started) this.#start(chunk);
@@ -55,6 +92,10 @@ export class AnthropicWriter implements Writer {
 
   end(outcome: Outcome, facts: Facts): Uint8Array {
     if (outcome.error) return this.#fail(outcome.error, facts);
+    if (this.#ending.length > 0) {
+      this.#emit('message_stop', {});
+      return Buffer.concat([...this.#ending, this.#take()]);
+    }
     if (!this.#started) this.#start({ id: 'hermes', object: 'chat.completion.chunk', created: 0, model: facts.model ?? '', choices: [] });
     this.#closeAll();
     const usage = toAnthropicUsage(this.#usage ?? facts.usage);
