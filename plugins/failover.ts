@@ -6,12 +6,16 @@ export default definePlugin({
   name: 'failover',
   after: 'tools',
   local: () => ({ open: undefined as OpenAttempt | undefined }),
-  setup: ({ rooms }) => ({
-    async handle(exchange, next, local) {
-      exchange.answer = await rooms.upstream.failover(exchange, next, local);
-    },
-    onEnd(_exchange, outcome, local) {
-      local.open?.end(outcome);
-    },
-  }),
+  setup({ rooms, config }) {
+    // Every upstream has its state in the metrics from the start.
+    rooms.upstream.states(config);
+    return {
+      async handle(exchange, next, local) {
+        exchange.answer = await rooms.upstream.failover(exchange, next, local);
+      },
+      onEnd(_exchange, outcome, local) {
+        local.open?.end(outcome);
+      },
+    };
+  },
 });

@@ -8,7 +8,7 @@ import { fallbacks } from './fallbacks.ts';
 import { ModelRun, type RunDeps } from './model-run.ts';
 import { toOriginal } from './original.ts';
 import { RequestLog } from './request-log.ts';
-import type { Failed, Served } from './upstream-try.ts';
+import type { Served } from './upstream-try.ts';
 
 export interface Handed {
   open?: OpenAttempt | undefined;
@@ -17,24 +17,22 @@ export interface Handed {
 /** The attempt loop: the routed model's upstreams, then those of its fallbacks. */
 export async function failover(deps: RunDeps, onDegraded: (model: string) => void, exchange: Exchange, next: Next, handed?: Handed): Promise<Answer> {
   const primary = modelOf(exchange);
-  const log = new RequestLog();
-  let last = primary.id;
+  const log = new RequestLog(exchange.calls.length);
   for (const model of fallbacks(primary, exchange)) {
-    last = model.id;
     const result = await new ModelRun(deps, exchange, next, model, log).run();
     if (result === undefined) {
-      if (exchange.cancelled) return toFailed(exchange, last, exchange.cancelled);
+      if (exchange.cancelled) return toFailed(exchange, log, exchange.cancelled);
       continue;
     }
-    if ('error' in result) return toFailed(exchange, last, exchange.cancelled ?? result.error);
+    if ('error' in result) return toFailed(exchange, log, exchange.cancelled ?? result.error);
     if (model !== primary) {
       result.answer.facts.degraded = true;
       result.answer.facts.original = toOriginal(primary, log);
       onDegraded(primary.id);
     }
-    return hand(result, handed);
+    return hand(result, log, handed);
   }
-  return toFailed(exchange, last, toExhausted(primary.id, log));
+  return toFailed(exchange, log, toExhausted(primary.id, log));
 }
 
 function modelOf({ config, route }: Exchange): ModelEntry {
@@ -43,9 +41,12 @@ function modelOf({ config, route }: Exchange): ModelEntry {
   return model;
 }
 
-function hand({ answer, attempt }: Served, handed: Handed | undefined): Answer {
-  answer.facts.model = attempt.model.id;
-  answer.facts.upstream = attempt.target.id;
+function hand({ answer, attempt }: Served, log: RequestLog, handed: Handed | undefined): Answer {
+  const { facts } = answer;
+  facts.model = attempt.model.id;
+  facts.upstream = attempt.target.id;
+  // Tries that came to nothing, and the pauses after them, were spent on upstreams.
+  if (log.failed.length > 0) facts.waitedMs = (facts.waitedMs ?? 0) + attempt.begunAt - log.startedAt;
   if (!attempt.open) return answer;
   // Nobody will tell how the stream ends: its beginning has to do.
   if (handed === undefined) attempt.end({ status: 'complete' });
@@ -53,10 +54,11 @@ function hand({ answer, attempt }: Served, handed: Handed | undefined): Answer {
   return answer;
 }
 
-function toFailed(exchange: Exchange, model: string, error: HermesError): Answer {
-  const init: AnswerInit = { error, facts: { model, attempts: exchange.calls.length } };
+function toFailed(exchange: Exchange, log: RequestLog, error: HermesError): Answer {
+  const attempts = exchange.calls.length - log.earlierCalls;
+  const last = log.failed.at(-1);
+  const where = last ? { model: last.model, upstream: last.target.id, waitedMs: performance.now() - log.startedAt } : {};
+  const init: AnswerInit = { error, facts: { model: exchange.route?.model, attempts, ...where } };
   exchange.answer = init;
   return exchange.answer as Answer;
 }
-
-export type { Failed };

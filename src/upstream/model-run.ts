@@ -48,12 +48,13 @@ export class ModelRun {
         if (await this.#waited()) continue;
         break;
       }
-      const before = this.#exchange.calls.length;
-      const tries = this.#tries;
+      const before = this.#exchange.calls.length - this.#tries;
       const result = await this.#try(target);
       if ('answer' in result) {
         this.#remember(result.attempt.target);
-        result.answer.facts.attempts = Math.max(before + this.#tries - tries, this.#exchange.calls.length);
+        // A stream's own call is not in the books yet.
+        const calls = Math.max(before + this.#tries, this.#exchange.calls.length);
+        result.answer.facts.attempts = calls - this.#log.earlierCalls;
         return result;
       }
       if (result.verdict.next === 'stop' || this.#exchange.cancelled) return result;

@@ -13,12 +13,20 @@ export interface PassedOver {
   missing?: string | undefined;
 }
 
-/** What one request has met so far, over all models of its fallback chain. */
+/** What one model call has met so far, over all models of its fallback chain. */
 export class RequestLog {
+  /** performance.now() */
+  readonly startedAt = performance.now();
+  /** Upstream calls of the request before this model call (earlier rounds of tools). */
+  readonly earlierCalls: number;
   readonly failed: Failed[] = [];
   readonly passed: PassedOver[] = [];
   /** Tokens of the largest window that was too small. */
   #overflowed = 0;
+
+  constructor(earlierCalls: number) {
+    this.earlierCalls = earlierCalls;
+  }
 
   add(failure: Failed): void {
     this.failed.push(failure);

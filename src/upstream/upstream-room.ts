@@ -30,7 +30,10 @@ export function createUpstreamRoom({ send, environment, metrics, log, hot }: Ups
 
   return {
     failover(exchange, next, handed) {
-      seen = exchange.config;
+      if (seen !== exchange.config) {
+        seen = exchange.config;
+        breakers.states(seen);
+      }
       return failover(deps, onDegraded, exchange, next, handed);
     },
     send,

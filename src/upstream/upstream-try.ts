@@ -34,6 +34,8 @@ export interface Failed {
 export class UpstreamTry implements OpenAttempt {
   readonly target: UpstreamTarget;
   readonly model: ModelEntry;
+  /** performance.now() */
+  readonly begunAt = performance.now();
   readonly #deps: TryDeps;
   readonly #fork: Exchange;
   readonly #permit: Permit;

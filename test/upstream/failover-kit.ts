@@ -257,7 +257,8 @@ export function house(models: ModelEntry[], upstreams: Record<string, Upstream>,
     log: quiet,
     ...(hot ? { hot } : {}),
   });
-  const hooks = failoverPlugin.setup?.({ rooms: { upstream: room } as Rooms } as Parameters<NonNullable<typeof failoverPlugin.setup>>[0], undefined) ?? {};
+  const hooks =
+    failoverPlugin.setup?.({ rooms: { upstream: room } as Rooms, config } as Parameters<NonNullable<typeof failoverPlugin.setup>>[0], undefined) ?? {};
   const layer = { name: 'failover', optional: false, hooks, local: failoverPlugin.local } as Layer;
   const pipeline = compose([layer], (exchange) => room.send(exchange), quiet);
 

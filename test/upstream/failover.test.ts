@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HermesError } from '../../src/contracts/errors.ts';
+import type { HotStore } from '../../src/contracts/hot-store.ts';
 import { broken, fails, first, hangs, house, later, model, refuses, says, streams, target, timedOut, type Upstream } from './failover-kit.ts';
 
 const [a, b] = [target('a', { weight: 99 }), target('b')];
@@ -562,4 +563,59 @@ test('a session whose upstream fails moves, and stays where its prompt cache is 
   assert.equal((await ask({ session: 's' })).text, 'b');
   assert.equal((await ask({ session: 's' })).text, 'b');
   assert.equal((await ask({ session: 'other' })).text, 'a');
+});
+
+// ---- what is told and shared ----------------------------------------------------------------------------------------
+
+test('time spent on tries that came to nothing, and on pauses, is waiting for upstreams', async () => {
+  const { ask } = house([lone], { a: first(1, later(30, refuses('rate_limited', 429, 60)), says('well')) });
+  const { answer } = await ask();
+  assert.ok((answer.facts.waitedMs ?? 0) >= 85, `${answer.facts.waitedMs} ms`);
+});
+
+test('a later model call of the same request counts its own tries', async () => {
+  const { exchange, run } = house([pair], { a: first(1, refuses('overloaded', 500), says('a')), b: says('b') });
+  const round = exchange();
+  assert.equal((await run(round)).facts.attempts, 2);
+  assert.equal((await run(round.fork() as typeof round)).facts.attempts, 1);
+  assert.equal(round.calls.length, 3);
+});
+
+test('every upstream has its state in the metrics from the start', () => {
+  const { values } = house([pair], {});
+  assert.deepEqual([values.get('hermes_upstream_state a'), values.get('hermes_upstream_state b')], [0, 0]);
+});
+
+/** As much of a shared hot store as breakers use. */
+function sharedStore(over: Partial<HotStore> = {}): HotStore {
+  const values = new Map<string, string>();
+  const store: Partial<HotStore> = {
+    name: 'redis',
+    shared: true,
+    get: async (key) => values.get(key),
+    set: async (key, value) => Boolean(values.set(key, value)),
+    delete: async (key) => void values.delete(key),
+    ...over,
+  };
+  return store as HotStore;
+}
+
+test('instances share open breakers and set-asides through the hot store, and their end', async () => {
+  let skipped = 0;
+  const options = { hot: sharedStore(), environment: { now: () => Date.now() + skipped } };
+  const trip = model('m', [a, b], { failure_threshold: 1, cooldown_ms: 60_000 });
+  const one = house([trip], { a: refuses('overloaded', 500), b: says('b') }, options);
+  const two = house([trip], { a: says('a'), b: says('b') }, options);
+  assert.equal((await two.ask()).text, 'a');
+  await one.ask();
+  skipped = 2000;
+  await two.ask();
+  assert.equal((await two.ask()).text, 'b');
+  assert.equal(two.room.states(two.exchange().config)[0]?.state, 'open');
+});
+
+test('a hot store that is away changes nothing', async () => {
+  const away = (): Promise<never> => Promise.reject(new Error('away'));
+  const { ask } = house([pair], { a: refuses('overloaded', 500), b: says('b') }, { hot: sharedStore({ get: away, set: away, delete: away }) });
+  for (let i = 0; i < 8; i++) assert.equal((await ask()).text, 'b');
 });
