@@ -8,6 +8,8 @@ import { crc32 } from 'node:zlib';
  * fsync, so nobody was told that it is stored.
  */
 const MAGIC = Buffer.from('hermes journal 1\n');
+/** The length of a journal without a record. */
+export const EMPTY_JOURNAL = MAGIC.length;
 const HEADER = 16;
 const MAX_RECORD = 1 << 30;
 

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { migrations } from '../sql/schema.ts';
 import { openDatabase, type SqliteDatabase } from './database.ts';
-import { createJournal, type JournalRecord, type JournalWriter, journalFile, listJournals, readJournal, syncFolder } from './journal.ts';
+import { createJournal, EMPTY_JOURNAL, type JournalRecord, type JournalWriter, journalFile, listJournals, readJournal, syncFolder } from './journal.ts';
 import { takeLock } from './lock.ts';
 import type { ThreadOptions } from './protocol.ts';
 
@@ -153,7 +153,7 @@ class FileStorage implements Storage {
     return this.#writer.length() + this.#coveredBytes;
   }
   #dirty(): boolean {
-    return this.#covered.length > 0 || this.#writer.length() > 32 || !existsSync(this.#file);
+    return this.#covered.length > 0 || this.#writer.length() > EMPTY_JOURNAL || !existsSync(this.#file);
   }
 
   due(): boolean {
@@ -170,24 +170,27 @@ class FileStorage implements Storage {
     return this.#running;
   }
 
-  /** Everything so far as bytes, and a new journal for whatever comes after them. */
+  /** Everything so far as bytes; what comes after them goes to a new journal, unless the present one is still empty. */
   #snapshot(): Uint8Array {
-    const next = createJournal(journalFile(this.#file, this.#index + 1));
+    const next = this.#writer.length() > EMPTY_JOURNAL ? createJournal(journalFile(this.#file, this.#index + 1)) : undefined;
     try {
       this.db.run('DELETE FROM hermes_journal');
       this.db.run('INSERT INTO hermes_journal (applied) VALUES ($1)', [this.#number]);
       const bytes = this.db.export();
-      this.#covered.push(this.#writer.file);
-      this.#coveredBytes += this.#writer.length();
-      this.#writer.close();
-      this.#writer = next;
-      this.#index += 1;
+      if (next !== undefined) this.#turnTo(next);
       return bytes;
     } catch (error) {
-      next.close();
-      rmSync(next.file, { force: true });
+      next?.close();
+      if (next !== undefined) rmSync(next.file, { force: true });
       throw error;
     }
+  }
+  #turnTo(next: JournalWriter): void {
+    this.#covered.push(this.#writer.file);
+    this.#coveredBytes += this.#writer.length();
+    this.#writer.close();
+    this.#writer = next;
+    this.#index += 1;
   }
 
   async #write(): Promise<void> {
@@ -236,12 +239,18 @@ class FileStorage implements Storage {
 
 async function replaceFile(file: string, bytes: Uint8Array): Promise<void> {
   const aside = `${file}.checkpoint`;
-  const handle = await open(aside, 'w');
   try {
-    await handle.writeFile(bytes);
-    await handle.sync();
-  } finally {
-    await handle.close();
+    const handle = await open(aside, 'w');
+    try {
+      await handle.writeFile(bytes);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    // On a full disk the journal needs the room.
+    rmSync(aside, { force: true });
+    throw error;
   }
   renameSync(aside, file);
   syncFolder(dirname(file));
