@@ -5,6 +5,7 @@ import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Answer } from '../contracts/exchange.ts';
 import { isRecord, stringifyJson } from '../wire/json.ts';
 import { serveChat } from './chat.ts';
+import { countTokens } from './count-tokens.ts';
 import type { Gateway } from './gateway.ts';
 import { beginBare, followClient, identified, requireAdmin } from './identified.ts';
 import { listModels, showModel } from './models.ts';
@@ -54,6 +55,7 @@ async function route(gateway: Gateway, request: IncomingMessage, response: Serve
     if (request.method !== 'POST') return methodNotAllowed(gateway, request, response, traceId, 'POST');
     return serveChat(gateway, door, request, response, traceId);
   }
+  if (path === '/v1/messages/count_tokens') return tokens(gateway, request, response, traceId);
   if (path === '/healthz') return sendJson(response, { status: 'ok' });
   if (path === '/readyz') return ready(gateway, response);
   if (path === '/metrics') return metrics(gateway, request, response);
@@ -105,9 +107,7 @@ async function methodNotAllowed(gateway: Gateway, request: IncomingMessage, resp
 async function models(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string, path: string): Promise<void> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return methodNotAllowed(gateway, request, response, traceId, 'GET');
   const answer = await identified(gateway, beginBare(gateway, request, traceId), (exchange) =>
-    path === '/v1/models'
-      ? listModels(exchange, gateway.rooms.access)
-      : showModel(exchange, gateway.rooms.access, decoded(path.slice('/v1/models/'.length))),
+    path === '/v1/models' ? listModels(exchange, gateway.rooms.access) : showModel(exchange, gateway.rooms.access, decoded(path.slice('/v1/models/'.length))),
   );
   reply(response, traceId, answer, (view) => sendJson(response, view, 200, { 'x-request-id': traceId }));
 }
@@ -136,6 +136,21 @@ async function admin(gateway: Gateway, request: IncomingMessage, response: Serve
     return found;
   });
   reply(response, traceId, answer, (view) => sendAdmin(response, traceId, view));
+}
+
+async function tokens(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {
+  const door = gateway.doors.get('anthropic-messages');
+  if (door === undefined) return proxy(gateway, request, response, traceId);
+  if (request.method !== 'POST') return methodNotAllowed(gateway, request, response, traceId, 'POST');
+  const headers = { 'x-request-id': traceId, 'request-id': traceId };
+  try {
+    const answer = await countTokens(gateway, door, request, traceId);
+    if (answer.error) throw answer.error;
+    sendJson(response, answer.view, 200, headers);
+  } catch (thrown) {
+    const error = toHermesError(thrown);
+    sendJson(response, door.toError(error, { requestId: traceId }), error.status, { ...headers, ...toErrorHeaders(error) });
+  }
 }
 
 function sendAdmin(response: ServerResponse, traceId: string, view: unknown): void {

@@ -261,6 +261,25 @@ describe('an Anthropic client in front of an Anthropic upstream', () => {
       });
 });
 
+test('count_tokens tells what hermes reckons with, without asking an upstream', async () => {
+  const calls = anthropicFake.calls.length;
+  const count = async (text: string): Promise<number> =>
+    (
+      await anthropic().messages.countTokens({
+        model: 'claude',
+        messages: [{ role: 'user', content: text }],
+        tools: [{ name: 'get_weather', input_schema: SCHEMA }],
+      })
+    ).input_tokens;
+  const [short, long] = [await count('hi'), await count('word '.repeat(200))];
+  assert.ok(short > 10 && short < 100 && long > short + 150 && long < short + 400, `${short}, ${long}`);
+  assert.equal(anthropicFake.calls.length, calls);
+  await assert.rejects(
+    new Anthropic({ apiKey: 'wrong', baseURL: base, maxRetries: 0 }).messages.countTokens({ model: 'claude', messages: [{ role: 'user', content: 'x' }] }),
+    Anthropic.AuthenticationError,
+  );
+});
+
 describe('errors', () => {
   test("reach an Anthropic client in its own shape, as the SDK's own class", async () => {
     await assert.rejects(

@@ -1,0 +1,28 @@
+import type { IncomingMessage } from 'node:http';
+import type { Door } from '../contracts/door.ts';
+import type { Answer } from '../contracts/exchange.ts';
+import { stringifyJson } from '../wire/json.ts';
+import type { Gateway } from './gateway.ts';
+import { beginBare, identified } from './identified.ts';
+import { parseBody } from './parse-body.ts';
+import { readBody } from './read-body.ts';
+
+/** Source: OpenAI's cookbook, "How to count tokens": every reply is primed with three. */
+const PRIMING = 3;
+
+/** `POST /v1/messages/count_tokens`: what hermes itself reckons with for this model; no upstream is asked. */
+export async function countTokens(gateway: Gateway, door: Door, request: IncomingMessage, traceId: string): Promise<Answer> {
+  const { config } = gateway.generation();
+  const bytes = await readBody(request, config.server.body_limit);
+  return identified(gateway, beginBare(gateway, request, traceId, bytes), async (exchange) => {
+    const { request: chat } = door.enter(parseBody(bytes, config.server.max_depth), exchange.headers);
+    const { registry } = config;
+    const model = registry.find(chat.model ?? registry.defaultModel) ?? registry.find(registry.defaultModel);
+    const modelName = model?.upstreams[0]?.modelName ?? '';
+    const { context } = gateway.rooms;
+    let tokens = PRIMING;
+    for (const message of chat.messages) tokens += await context.countMessage(message, modelName);
+    if (chat.tools?.length) tokens += await context.countText(stringifyJson(chat.tools), modelName);
+    return { input_tokens: tokens };
+  });
+}
