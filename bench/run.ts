@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { createSubjects } from './parts/subjects.ts';
 import { startNginx, stopAll } from './parts/servers.ts';
+import { createSubjects } from './parts/subjects.ts';
 import { type Load, type Measured, measure, median } from './parts/wrk.ts';
 
 const quick = process.argv.includes('--quick');
@@ -29,7 +29,13 @@ interface Scenario {
   title: string;
   load: Load;
 }
-const load = (path: string, body: object): Load => ({ path, body: JSON.stringify(body), headers: { 'content-type': 'application/json', authorization: 'Bearer sk-bench-5f0c1d7ab2e94d88' }, connections: 32, seconds });
+const load = (path: string, body: object): Load => ({
+  path,
+  body: JSON.stringify(body),
+  headers: { 'content-type': 'application/json', authorization: 'Bearer sk-bench-5f0c1d7ab2e94d88' },
+  connections: 32,
+  seconds,
+});
 const SCENARIOS: Scenario[] = [
   { name: 'json', title: 'JSON chat', load: load('/v1/chat/completions', BODY) },
   { name: 'sse', title: 'SSE chat, 50 events in one packet', load: load('/v1/chat/completions', { ...BODY, model: 'stream_model', stream: true }) },
@@ -37,7 +43,9 @@ const SCENARIOS: Scenario[] = [
 
 const nginx = await startNginx();
 const subjects = await createSubjects(nginx);
-const lines = [`node ${process.version}, ${cpus().length} × ${cpus()[0]?.model.trim()}, nginx as upstream, wrk with 32 connections, ${rounds} rounds of ${seconds} s`];
+const lines = [
+  `node ${process.version}, ${cpus().length} × ${cpus()[0]?.model.trim()}, nginx as upstream, wrk with 32 connections, ${rounds} rounds of ${seconds} s`,
+];
 for (const scenario of SCENARIOS.filter(({ name }) => !only || only.includes(name))) {
   const results = new Map<string, Measured[]>();
   for (let round = -1; round < rounds; round++) {
@@ -48,12 +56,20 @@ for (const scenario of SCENARIOS.filter(({ name }) => !only || only.includes(nam
     }
     process.stderr.write(`${scenario.title}: round ${round + 1} of ${rounds}\n`);
   }
-  lines.push('', `### ${scenario.title}`, '', '| | requests/s | to bare | p50 ms | p99 ms | p99 to bare | CPU µs/request | RSS MB |', '| --- | --- | --- | --- | --- | --- | --- | --- |');
+  lines.push(
+    '',
+    `### ${scenario.title}`,
+    '',
+    '| | requests/s | to bare | p50 ms | p99 ms | p99 to bare | CPU µs/request | RSS MB |',
+    '| --- | --- | --- | --- | --- | --- | --- | --- |',
+  );
   const bare = results.get('bare proxy') ?? [];
   for (const [name, list] of results) {
     const ratio = (pick: (m: Measured) => number): string => median(list.map((m, index) => pick(m) / pick(bare[index] ?? m))).toFixed(2);
     const middle = (pick: (m: Measured) => number, digits = 0): string => median(list.map(pick)).toFixed(digits);
-    lines.push(`| ${name} | ${middle((m) => m.requestsPerSecond)} | ${ratio((m) => m.requestsPerSecond)} | ${middle((m) => m.p50Ms, 2)} | ${middle((m) => m.p99Ms, 2)} | ${ratio((m) => m.p99Ms)} | ${middle((m) => m.cpuMicros)} | ${middle((m) => m.rssMb)} |`);
+    lines.push(
+      `| ${name} | ${middle((m) => m.requestsPerSecond)} | ${ratio((m) => m.requestsPerSecond)} | ${middle((m) => m.p50Ms, 2)} | ${middle((m) => m.p99Ms, 2)} | ${ratio((m) => m.p99Ms)} | ${middle((m) => m.cpuMicros)} | ${middle((m) => m.rssMb)} |`,
+    );
   }
 }
 const text = `${lines.join('\n')}\n`;

@@ -9,10 +9,14 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'hermes-smoke-'));
 const key = 'sk-smoke-0d9c4be17f2a4c55';
-const child = spawn(process.execPath, [join(root, 'dist/src/main.js'), 'serve', '--config', join(root, 'config/demo.yaml'), '--port', '0', '--host', '127.0.0.1'], {
-  cwd: folder,
-  env: { PATH: process.env.PATH, API_KEY: key, DATABASE_URL: `sqlite:///${folder}/hermes.db` },
-});
+const child = spawn(
+  process.execPath,
+  [join(root, 'dist/src/main.js'), 'serve', '--config', join(root, 'config/demo.yaml'), '--port', '0', '--host', '127.0.0.1'],
+  {
+    cwd: folder,
+    env: { PATH: process.env.PATH, API_KEY: key, DATABASE_URL: `sqlite:///${folder}/hermes.db` },
+  },
+);
 let said = '';
 for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (said += data));
 const timer = setTimeout(() => fail('it took more than 30 seconds'), 30_000);

@@ -5,9 +5,10 @@ import { operationRoutes } from './admin/operations.ts';
 import { shadowRoutes } from './admin/shadow-report.ts';
 import { traceRoutes } from './admin/traces.ts';
 import { dryRunOf } from './app/dry-run.ts';
-import { createHouse, type House, loadRegistries, systemEnvironment } from './app/house.ts';
+import { createHouse, type House, systemEnvironment } from './app/house.ts';
+import { createConfigReader } from './app/read-config.ts';
 import { TraceSink } from './app/trace-sink.ts';
-import { type LoadedConfig, type LoadOptions, loadConfig } from './config/load.ts';
+import type { LoadOptions } from './config/load.ts';
 import { createReloader, type ReloadResult } from './config/reload.ts';
 import type { Config } from './contracts/config.ts';
 import { HermesError } from './contracts/errors.ts';
@@ -38,14 +39,7 @@ export interface App {
 
 /** Configuration in, running gateway out. Rejects with what stands in the way (ConfigError, PluginLoadError, a taken address). */
 export async function createApp({ load, createLog, metrics = createMetrics() }: AppOptions): Promise<App> {
-  const registries = await loadRegistries();
-  const read = (generatedKey?: string): LoadedConfig =>
-    loadConfig({
-      ...load,
-      knownMatchers: [...registries.matchers.keys()],
-      knownProviders: Object.fromEntries([...registries.providers].map(([name, { defaults }]) => [name, defaults ?? {}])),
-      ...(generatedKey ? { generatedKey } : {}),
-    });
+  const { registries, read } = await createConfigReader(load);
   const loaded = read();
   const log = createLog(loaded.config.log.level);
   for (const warning of loaded.warnings) log.warn({}, warning);

@@ -19,7 +19,10 @@ http
           onRequestStart() {},
           onResponseStart(controller, status, headers) {
             paused = controller;
-            response.writeHead(status, { 'content-type': headers['content-type'], ...(headers['content-length'] ? { 'content-length': headers['content-length'] } : {}) });
+            response.writeHead(status, {
+              'content-type': headers['content-type'],
+              ...(headers['content-length'] ? { 'content-length': headers['content-length'] } : {}),
+            });
           },
           onResponseData(controller, chunk) {
             if (!response.write(chunk)) {

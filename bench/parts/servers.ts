@@ -39,7 +39,14 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-export async function start(name: string, command: string, args: readonly string[], port: number, env: Record<string, string> = {}, cwd: string = root): Promise<Server> {
+export async function start(
+  name: string,
+  command: string,
+  args: readonly string[],
+  port: number,
+  env: Record<string, string> = {},
+  cwd: string = root,
+): Promise<Server> {
   const child = spawn(command, args, { cwd, env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   running.add(child);
   let said = '';
@@ -67,12 +74,20 @@ const COMPLETION = JSON.stringify({
   object: 'chat.completion',
   created: 1790000000,
   model: 'bench-model',
-  choices: [{ index: 0, message: { role: 'assistant', content: 'The order 20240515 left the warehouse this morning and will be with you tomorrow. '.repeat(6) }, logprobs: null, finish_reason: 'stop' }],
+  choices: [
+    {
+      index: 0,
+      message: { role: 'assistant', content: 'The order 20240515 left the warehouse this morning and will be with you tomorrow. '.repeat(6) },
+      logprobs: null,
+      finish_reason: 'stop',
+    },
+  ],
   usage: { prompt_tokens: 120, completion_tokens: 96, total_tokens: 216 },
 });
 const EVENTS = 50;
 function sse(): string {
-  const event = (choices: unknown, more = {}) => `data: ${JSON.stringify({ id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1790000000, model: 'bench-model', system_fingerprint: 'fp_bench', choices, ...more })}\n\n`;
+  const event = (choices: unknown, more = {}) =>
+    `data: ${JSON.stringify({ id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1790000000, model: 'bench-model', system_fingerprint: 'fp_bench', choices, ...more })}\n\n`;
   const words = Array.from({ length: EVENTS }, (_, index) => event([{ index: 0, delta: { content: `word${index} ` }, logprobs: null, finish_reason: null }]));
   return `${event([{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }])}${words.join('')}${event([{ index: 0, delta: {}, finish_reason: 'stop' }])}${event([], { usage: { prompt_tokens: 120, completion_tokens: 96, total_tokens: 216 } })}data: [DONE]\n\n`;
 }

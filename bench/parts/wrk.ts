@@ -43,11 +43,27 @@ export async function measure(server: Server, load: Load): Promise<Measured> {
   const headers = Object.entries(load.headers).map(([name, value]) => `wrk.headers[${JSON.stringify(name)}] = ${JSON.stringify(value)}`);
   writeFileSync(script, `wrk.method = "POST"\nwrk.body = [==[${load.body}]==]\n${headers.join('\n')}\n`);
   const before = cpuSeconds(server.pid);
-  const { stdout } = await run('wrk', ['-t', '1', '-c', String(load.connections), '-d', `${load.seconds}s`, '--latency', '--timeout', '10s', '-s', script, `http://127.0.0.1:${server.port}${load.path}`]);
+  const { stdout } = await run('wrk', [
+    '-t',
+    '1',
+    '-c',
+    String(load.connections),
+    '-d',
+    `${load.seconds}s`,
+    '--latency',
+    '--timeout',
+    '10s',
+    '-s',
+    script,
+    `http://127.0.0.1:${server.port}${load.path}`,
+  ]);
   const cpu = cpuSeconds(server.pid) - before;
   const total = Number(/(\d+) requests in/.exec(stdout)?.[1] ?? 0);
   const failed = /Non-2xx or 3xx responses: (\d+)/.exec(stdout)?.[1] ?? '0';
-  const socket = (/Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(stdout)?.slice(1) ?? []).reduce((sum, count) => sum + Number(count), 0);
+  const socket = (/Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(stdout)?.slice(1) ?? []).reduce(
+    (sum, count) => sum + Number(count),
+    0,
+  );
   return {
     requestsPerSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1] ?? 0),
     p50Ms: toMs(/50%\s+(\S+)/.exec(stdout)?.[1] ?? ''),

@@ -27,7 +27,9 @@ function fits(entry: ScheduleConfig, exchange: Exchange, decision: RouteDecision
 export function canServe(exchange: Exchange, model: ModelEntry, allows: (patterns: readonly string[], name: string) => boolean): boolean {
   if (!allows(exchange.principal?.models ?? [], model.id)) return false;
   const needs = needsOf(exchange);
-  return model.upstreams.some(({ supports }) => (!needs.vision || supports.vision) && (!needs.tools || supports.tools) && (!needs.json_schema || supports.json_schema));
+  return model.upstreams.some(
+    ({ supports }) => (!needs.vision || supports.vision) && (!needs.tools || supports.tools) && (!needs.json_schema || supports.json_schema),
+  );
 }
 
 function needsOf({ request }: Exchange): { vision: boolean; tools: boolean; json_schema: boolean } {

@@ -48,8 +48,8 @@ export async function debugRoute(deps: DebugRouteDeps, exchange: DebugCaller, bo
   const recalled = await recall(deps, dry, dry.caller.project);
 
   const { decision, earlier, rule, why, score } = await rooms.routing.compile(config).explain(dry);
-  dry.route = await rooms.schedule.apply(dry, decision);
   if (decision.priority !== undefined) dry.caller = { ...dry.caller, priority: decision.priority };
+  dry.route = await rooms.schedule.apply(dry, decision);
   const entry = config.registry.find(dry.route.model);
   const upstreams = entry ? rooms.upstream.preview(entry, dry.session?.id, dry.caller.project) : [];
   const picked = upstreams.find((upstream) => upstream.picked)?.upstream;

@@ -28,6 +28,8 @@ import { createClient } from '../upstream/client.ts';
 import { fetchJson } from '../upstream/fetch-json.ts';
 import { createSend } from '../upstream/send.ts';
 import { createUpstreamRoom } from '../upstream/upstream-room.ts';
+import { checkAdded } from './read-config.ts';
+import { loadRegistries, type Registries } from './registries.ts';
 
 type StoreFactory<T> = (options: { url: string; keyPrefix: string; log: Log; metrics: Metrics; environment: Environment }) => T;
 
@@ -56,25 +58,11 @@ export interface House {
 
 export const systemEnvironment: Environment = { now: () => Date.now(), uuid: () => randomUUID(), random: () => Math.random() };
 
-/** Registries that the folders are, and that plugins may add to. */
-export interface Registries {
-  providers: Map<string, Provider>;
-  matchers: Map<string, Matcher>;
-  doors: Map<string, Door>;
-}
-export async function loadRegistries(): Promise<Registries> {
-  const [providers, matchers, doors] = await Promise.all([
-    loadOwnFolder<Provider>('src/providers'),
-    loadOwnFolder<Matcher>('src/routing/matchers'),
-    loadOwnFolder<Door>('src/doors'),
-  ]);
-  return { providers, matchers, doors };
-}
-
 /** Puts the parts together and opens the stores. Rejects with what stands in the way of a start. */
 export async function createHouse(options: HouseOptions, registries?: Registries): Promise<House> {
   const { config, log, metrics, environment = systemEnvironment } = options;
-  const { providers, matchers, doors } = registries ?? (await loadRegistries());
+  const known = registries ?? (await loadRegistries());
+  const { providers, matchers, doors } = known;
   const plugins = await loadPlugins(config.pipeline.plugins_dir);
   for (const { plugin, replaces, file } of plugins) if (replaces) log.warn({ plugin: plugin.name, file }, "a file takes the place of hermes' own plugin");
   const { hot, cold } = await openStores(config, { log, metrics, environment });
@@ -120,7 +108,12 @@ export async function createHouse(options: HouseOptions, registries?: Registries
     addProvider: (name: string, provider: Provider) => providers.set(name, provider),
     addMatcher: (name: string, matcher: Matcher) => matchers.set(name, matcher),
   };
-  const setUp = (next: Config): Promise<Generation> => createGeneration({ config: next, plugins, hermes, terminal, log, previous: current });
+  const setUp = async (next: Config): Promise<Generation> => {
+    const generation = await createGeneration({ config: next, plugins, hermes, terminal, log, previous: current });
+    checkAdded(next, known);
+    routing.compile(next);
+    return generation;
+  };
   current = await setUp(config);
   return {
     rooms,

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
-import { loadRegistries } from '../app/house.ts';
-import { loadConfig } from '../config/load.ts';
+import { createConfigReader } from '../app/read-config.ts';
 import { lintFile } from './lint-file.ts';
 import { CommandFailed } from './program.ts';
 
@@ -11,12 +10,7 @@ export function registerConfigCommands(program: Command): void {
     .description('Validate the configuration: every mistake at once, exit 1.')
     .option('--config <file>', 'configuration file (default: HERMES_CONFIG, else config/hermes.yaml)')
     .action(async ({ config: file }: { config?: string }) => {
-      const registries = await loadRegistries();
-      const { config: loaded, warnings } = loadConfig({
-        file,
-        knownMatchers: [...registries.matchers.keys()],
-        knownProviders: Object.fromEntries([...registries.providers].map(([name, { defaults }]) => [name, defaults ?? {}])),
-      });
+      const { config: loaded, warnings } = (await createConfigReader({ file })).read();
       for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
       const broken = lintFile(loaded.file, registries.matchers).filter(({ level }) => level === 'error');
       if (broken.length > 0) throw new CommandFailed(broken.map(({ rule, line, message }) => `${loaded.file}:${line ?? 0} ${rule}: ${message}`).join('\n'));

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { packageFile } from './package-root.ts';
 import type { Command } from 'commander';
 import { withProcessEnvironment } from '../config/process-environment.ts';
 import { startDemoTools } from './demo-tools.ts';
+import { packageFile } from './package-root.ts';
 import { serve } from './serve.ts';
 
 const FILE = 'config/demo.yaml';

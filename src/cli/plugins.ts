@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { loadConfig } from '../config/load.ts';
+import { createConfigReader } from '../app/read-config.ts';
 import { loadPlugins } from '../pipeline/load-plugins.ts';
 import { orderPlugins } from '../pipeline/order.ts';
 
@@ -9,7 +9,7 @@ export function registerPluginsCommand(program: Command): void {
     .description('List the pipeline in order.')
     .option('--config <file>', 'configuration file (default: HERMES_CONFIG, else config/hermes.yaml)')
     .action(async ({ config: file }: { config?: string }) => {
-      const { config } = loadConfig({ file });
+      const { config } = (await createConfigReader({ file })).read();
       const ordered = orderPlugins(await loadPlugins(config.pipeline.plugins_dir), config.pipeline.order);
       const width = Math.max(...ordered.map(({ plugin }) => plugin.name.length));
       for (const { plugin, file: source, replaces } of ordered) {

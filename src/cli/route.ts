@@ -1,8 +1,10 @@
 import type { Command } from 'commander';
 import { type DebugRoute, debugRoute } from '../admin/debug-route.ts';
 import { dryRunOf } from '../app/dry-run.ts';
-import { createHouse, loadRegistries, type Registries, systemEnvironment } from '../app/house.ts';
-import { configFile, type LoadedConfig, loadConfig } from '../config/load.ts';
+import { createHouse, systemEnvironment } from '../app/house.ts';
+import { createConfigReader } from '../app/read-config.ts';
+import { loadRegistries } from '../app/registries.ts';
+import { configFile } from '../config/load.ts';
 import type { Config } from '../contracts/config.ts';
 import type { Principal } from '../contracts/exchange.ts';
 import { parseRouteTests, runRouteTests, untestedRules } from '../routing/route-tests.ts';
@@ -12,7 +14,7 @@ import { isRecord } from '../wire/json.ts';
 import { lintFile, readText } from './lint-file.ts';
 import { CommandFailed } from './program.ts';
 import { printDebug, printFindings, printTests } from './route-print.ts';
-import { askGateway } from './running-gateway.ts';
+import { askGateway, NoGateway } from './running-gateway.ts';
 
 const CONFIG = ['--config <file>', 'configuration file (default: HERMES_CONFIG, else config/hermes.yaml)'] as const;
 
@@ -42,7 +44,7 @@ export function registerRouteCommands(program: Command): void {
     .option('--json', 'for programs')
     .action(async (text: string, options: DebugOptions) => {
       const body = debugBody(text, options);
-      const answer = options.url === undefined ? await debugOffline(body, options) : toDebugRoute(await askGateway(options, 'POST', '/debug/route', body));
+      const answer = await debug(body, options);
       process.stdout.write(options.json ? `${JSON.stringify(answer, null, 2)}\n` : printDebug(answer, coloured()));
     });
   route
@@ -75,6 +77,17 @@ function toDebugRoute(answer: unknown): DebugRoute {
   return answer as object as DebugRoute;
 }
 
+/** A session's history is at the gateway that runs by this configuration; where none runs, in its stores. */
+async function debug(body: Record<string, unknown>, options: DebugOptions): Promise<DebugRoute> {
+  if (options.url === undefined && options.session === undefined) return debugOffline(body, options);
+  try {
+    return toDebugRoute(await askGateway(options, 'POST', '/debug/route', body));
+  } catch (thrown) {
+    if (options.url === undefined && thrown instanceof NoGateway) return debugOffline(body, options);
+    throw thrown;
+  }
+}
+
 /** May do everything: without `--as-key` the question is what the rules do. */
 const ANYBODY: Principal = {
   id: 'debug',
@@ -92,8 +105,8 @@ const ANYBODY: Principal = {
 
 /** Only a session needs the stores; without one they stay closed, so that it works beside a running gateway. */
 async function debugOffline(body: Record<string, unknown>, options: DebugOptions): Promise<DebugRoute> {
-  const registries = await loadRegistries();
-  const { config } = load(options.config, registries);
+  const { registries, read } = await createConfigReader({ file: options.config });
+  const { config } = read();
   const house = await createHouse(
     { config: options.session === undefined ? withoutStores(config) : config, log: createLog('error', process.stderr), metrics: createMetrics() },
     registries,
@@ -111,11 +124,6 @@ function withoutStores(config: Config): Config {
   return Object.defineProperty(changed, 'secrets', { value: config.secrets, enumerable: false }) as Config;
 }
 
-function load(file: string | undefined, { matchers, providers }: Registries): LoadedConfig {
-  const knownProviders = Object.fromEntries([...providers].map(([name, { defaults }]) => [name, defaults ?? {}]));
-  return loadConfig({ file, knownMatchers: [...matchers.keys()], knownProviders });
-}
-
 async function lint(options: { config?: string; tests?: string; strict?: true }): Promise<void> {
   const file = configFile({ file: options.config });
   const findings = lintFile(file, (await loadRegistries()).matchers, options.tests);
@@ -125,10 +133,10 @@ async function lint(options: { config?: string; tests?: string; strict?: true })
 
 async function test(file: string, options: { config?: string; json?: true }): Promise<void> {
   const tests = parseTests(file);
-  const registries = await loadRegistries();
+  const { registries, read } = await createConfigReader({ file: options.config });
   const house = await createHouse(
     {
-      config: withoutStores(load(options.config, registries).config),
+      config: withoutStores(read().config),
       log: createLog('error', process.stderr),
       metrics: createMetrics(),
       environment: systemEnvironment,

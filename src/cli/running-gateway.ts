@@ -1,4 +1,4 @@
-import { loadConfig } from '../config/load.ts';
+import { createConfigReader } from '../app/read-config.ts';
 import { isRecord } from '../wire/json.ts';
 import { CommandFailed } from './program.ts';
 
@@ -8,11 +8,14 @@ export interface GatewayOptions {
   url?: string;
 }
 
+/** Nothing answers there. */
+export class NoGateway extends CommandFailed {}
+
 /** Asks a running gateway as an operator, with `ADMIN_API_KEY`, else `API_KEY`. Throws CommandFailed with what it answered. */
 export async function askGateway(options: GatewayOptions, method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<unknown> {
-  const base = options.url?.replace(/\/+$/, '') ?? addressOf(options.config);
+  const base = options.url?.replace(/\/+$/, '') ?? (await addressOf(options.config));
   const key = process.env.ADMIN_API_KEY || process.env.API_KEY;
-  if (!key) throw new CommandFailed('Set ADMIN_API_KEY (or API_KEY) to a key of the running gateway that is admin.');
+  if (!key) throw new NoGateway('Set ADMIN_API_KEY (or API_KEY) to a key of the running gateway that is admin.');
   let response: Response;
   try {
     response = await fetch(`${base}${path}`, {
@@ -21,7 +24,7 @@ export async function askGateway(options: GatewayOptions, method: 'GET' | 'POST'
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
   } catch (cause) {
-    throw new CommandFailed(`No gateway answers at ${base}; name one by --url.`, { cause });
+    throw new NoGateway(`No gateway answers at ${base}; name one by --url.`, { cause });
   }
   const answer: unknown = await response.json().catch(() => undefined);
   if (response.ok) return answer;
@@ -29,8 +32,8 @@ export async function askGateway(options: GatewayOptions, method: 'GET' | 'POST'
   throw new CommandFailed(`The gateway at ${base} answered ${response.status}: ${typeof error === 'string' ? error : 'no reason given'}`);
 }
 
-function addressOf(file: string | undefined): string {
-  const { server } = loadConfig({ file }).config;
+async function addressOf(file: string | undefined): Promise<string> {
+  const { server } = (await createConfigReader({ file })).read().config;
   const host = server.host === '0.0.0.0' || server.host === '::' ? '127.0.0.1' : server.host;
   return `http://${host.includes(':') ? `[${host}]` : host}:${server.port}`;
 }

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { createSessionViews, type SessionViews } from '../admin/sessions.ts';
-import { createHouse, loadRegistries } from '../app/house.ts';
-import { loadConfig } from '../config/load.ts';
+import { createHouse } from '../app/house.ts';
+import { createConfigReader } from '../app/read-config.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { isRecord } from '../wire/json.ts';
@@ -59,9 +59,8 @@ export function registerSessionCommands(program: Command): void {
 
 async function withViews<T>(options: StoreOptions, ask: (views: SessionViews) => Promise<T>): Promise<T> {
   if (options.url !== undefined) return ask(remoteViews(options));
-  const registries = await loadRegistries();
-  const knownProviders = Object.fromEntries([...registries.providers].map(([name, { defaults }]) => [name, defaults ?? {}]));
-  const { config } = loadConfig({ file: options.config, knownMatchers: [...registries.matchers.keys()], knownProviders });
+  const { registries, read } = await createConfigReader({ file: options.config });
+  const { config } = read();
   const house = await createHouse({ config, log: createLog('error', process.stderr), metrics: createMetrics() }, registries);
   try {
     return await ask(createSessionViews({ cold: house.cold, environment: house.environment, forget: house.rooms.sessions.forget }));

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import type { Config, RuleConfig } from '../contracts/config.ts';
 import { isRecord } from '../wire/json.ts';
 import { assemble, relativeTo } from './assemble.ts';
@@ -30,6 +30,8 @@ export interface LoadOptions {
   knownProviders?: KnownProviders | undefined;
   /** Matchers beside hermes' own. */
   knownMatchers?: readonly string[] | undefined;
+  /** Are there plugins in this folder that may add providers and matchers? What they do not add is found out when they are set up. */
+  pluginsMayAdd?: ((folder: string) => boolean) | undefined;
   /** The key that an earlier load made, so that a reload does not lock everybody out. */
   generatedKey?: string | undefined;
 }
@@ -80,7 +82,7 @@ class Loading {
     if (!isRecord(document.value)) throw new ConfigError(document.problems);
     const raw = document.value;
     const inventory = takeInventory(raw, this.known);
-    const findings = this.findings(document);
+    const findings = this.findings(document, this.pluginsMayAdd(raw));
     const parsed = schema.safeParse(raw, { error: toMessage });
     if (!parsed.success) reportIssues(parsed.error.issues, document.report);
     checkReferences(raw, inventory, this.matchers, findings);
@@ -105,9 +107,16 @@ class Loading {
     return { config, warnings: [...new Set(this.warnings)], files: this.files, ...(generatedKey === undefined ? {} : { generatedKey }) };
   }
 
-  private findings(document: ConfigDocument): Findings {
+  private pluginsMayAdd(raw: Record<string, unknown>): boolean {
+    const given = isRecord(raw.pipeline) ? raw.pipeline.plugins_dir : undefined;
+    const folder = typeof given === 'string' ? resolve(dirname(this.file), given) : resolve(this.cwd, 'plugins');
+    return this.options.pluginsMayAdd?.(folder) ?? false;
+  }
+
+  private findings(document: ConfigDocument, pluginsMayAdd = false): Findings {
     return {
       report: document.report,
+      reportUnlessAdded: pluginsMayAdd ? () => undefined : document.report,
       warn: (path, message) => this.warnings.push(path.length === 0 ? message : `${document.place(path)}: ${message}`),
     };
   }

@@ -4,16 +4,21 @@ import { didYouMean, oneOf, type Path } from './problems.ts';
 import { MATCHERS } from './schema-routing.ts';
 
 type Report = (path: Path, message: string) => void;
+interface MatchFindings {
+  report: Report;
+  reportUnlessAdded: Report;
+}
 
 /** What a schema cannot say of a `match`: unknown keys (there are custom matchers), expressions that do not compile, conditions that are empty. */
-export function checkMatch(match: unknown, path: Path, customMatchers: readonly string[], report: Report): void {
+export function checkMatch(match: unknown, path: Path, customMatchers: readonly string[], findings: MatchFindings): void {
+  const { report, reportUnlessAdded } = findings;
   if (typeof match === 'string') checkExpression(match, 'i', path, report);
   if (!isRecord(match)) return;
   const known = [...new Set([...MATCHERS, ...customMatchers])];
   const keys = Object.keys(match);
   if (keys.length === 0) report(path, 'is empty: a rule for every message is `match: .*`');
   for (const key of keys) {
-    if (!known.includes(key)) report([...path, key], `is not a matcher${didYouMean(key, known) || `; known: ${oneOf(known)}`}`);
+    if (!known.includes(key)) reportUnlessAdded([...path, key], `is not a matcher${didYouMean(key, known) || `; known: ${oneOf(known)}`}`);
   }
   if (match.require_all !== undefined && match.keywords === undefined && !keys.some((key) => !known.includes(key))) {
     report([...path, 'require_all'], 'belongs to `keywords`, which is missing');
@@ -25,9 +30,9 @@ export function checkMatch(match: unknown, path: Path, customMatchers: readonly 
   }
   for (const key of ['any', 'all']) {
     const list = match[key];
-    if (Array.isArray(list)) for (const [index, inner] of list.entries()) checkMatch(inner, [...path, key, index], customMatchers, report);
+    if (Array.isArray(list)) for (const [index, inner] of list.entries()) checkMatch(inner, [...path, key, index], customMatchers, findings);
   }
-  if (match.not !== undefined) checkMatch(match.not, [...path, 'not'], customMatchers, report);
+  if (match.not !== undefined) checkMatch(match.not, [...path, 'not'], customMatchers, findings);
 }
 
 function checkExpression(pattern: string, flags: string, path: Path, report: Report): void {

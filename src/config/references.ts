@@ -5,6 +5,8 @@ import { didYouMean, oneOf, type Path } from './problems.ts';
 
 export interface Findings {
   report(path: Path, message: string): void;
+  /** A name that a plugin may add once it is set up: a mistake where there are no plugins. */
+  reportUnlessAdded(path: Path, message: string): void;
   warn(path: Path, message: string): void;
 }
 
@@ -46,7 +48,7 @@ export function checkReferences(file: Record<string, unknown>, inventory: Invent
 export function checkRules(list: unknown, base: Path, inventory: Inventory, matchers: readonly string[], findings: Findings): void {
   checkTwice(list, base, 'rule', findings);
   for (const [rule, index] of elements(list)) {
-    if (rule.match !== undefined) checkMatch(rule.match, [...base, index, 'match'], matchers, findings.report);
+    if (rule.match !== undefined) checkMatch(rule.match, [...base, index, 'match'], matchers, findings);
     checkModelName(rule.model, [...base, index, 'model'], inventory, findings);
     for (const tool of strings(rule.tools)) {
       if (!inventory.tools.has(tool))

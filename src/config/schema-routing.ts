@@ -18,7 +18,7 @@ const regex = () =>
     }),
   ]);
 
-interface MatchObject {
+export interface MatchObject {
   [matcher: string]: unknown;
 }
 type Match = string | MatchObject;

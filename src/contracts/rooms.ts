@@ -1,6 +1,6 @@
 import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
 import type { Config, ModelEntry, RuleConfig } from './config.ts';
-import type { Answer, Caller, Credential, Exchange, ModelCall, Principal, Reservation, RouteDecision, UpstreamTarget } from './exchange.ts';
+import type { Answer, Caller, Credential, Exchange, ModelCall, Principal, Reservation, RouteDecision, SessionTurn, UpstreamTarget } from './exchange.ts';
 import type { Next } from './plugin.ts';
 import type { ChunkStream, Outcome } from './stream.ts';
 
@@ -73,7 +73,7 @@ export interface RecalledSession {
 }
 
 /** What a decision looks at: a part of the exchange, so that a dry run needs no whole one. */
-export type RouteSubject = Pick<Exchange, 'ask' | 'request' | 'caller' | 'principal'> & { readonly signal?: AbortSignal };
+export type RouteSubject = Pick<Exchange, 'ask' | 'request' | 'caller' | 'principal'> & { readonly signal?: AbortSignal; session?: SessionTurn | undefined };
 /** A rule and why it hit, or why it missed. */
 export interface RuleReason {
   rule: string;

@@ -43,6 +43,12 @@ export async function loadPlugins(directory: string): Promise<LoadedPlugin[]> {
   return [...loaded.values()];
 }
 
+/** Does the folder hold plugin files of the user's? */
+export async function hasUserPlugins(): Promise<(directory: string) => boolean> {
+  const own = new Set((await loadOwnFolder('plugins')).keys());
+  return (directory) => userFiles(directory, own).length > 0;
+}
+
 function placeOf(plugin: Plugin<unknown, object>): Pick<Plugin, 'before' | 'after'> {
   return { ...(plugin.before ? { before: plugin.before } : {}), ...(plugin.after ? { after: plugin.after } : {}) };
 }

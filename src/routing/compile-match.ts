@@ -3,7 +3,7 @@ import { conjunction } from './matchers/conditions/conjunction.ts';
 import { nearestName } from './suggest.ts';
 
 /** A key of `match` that no matcher answers to. */
-export class UnknownMatcher extends Error {
+class UnknownMatcher extends Error {
   readonly key: string;
   constructor(key: string, known: readonly string[]) {
     const nearest = nearestName(key, known);

@@ -5,6 +5,7 @@ import type { Environment } from '../contracts/telemetry.ts';
 import { type Allows, checkModel, namedModel } from './choose-model.ts';
 import { RouteQuestion } from './route-question.ts';
 import type { CompiledRule, RuleSet } from './rule-set.ts';
+import type { TurnDecisions } from './turn-decisions.ts';
 
 /** The reserved name that a rule gives for the default model. */
 const DEFAULT_MODEL = 'default_model';
@@ -16,10 +17,12 @@ export interface EngineParts {
   environment: Environment;
   /** Told of each live decision. */
   count: (rule: string) => void;
+  /** Of live turns; absent for candidate rules. */
+  turns: TurnDecisions | undefined;
 }
 
 export function createEngine(parts: EngineParts): RouteEngine {
-  const { set, config, allows, environment, count } = parts;
+  const { set, config, allows, environment, count, turns } = parts;
 
   function decisionOf(rule: CompiledRule | undefined, subject: RouteSubject): RouteDecision {
     const id = rule?.config.model ?? DEFAULT_MODEL;
@@ -34,6 +37,12 @@ export function createEngine(parts: EngineParts): RouteEngine {
       ...(priority !== undefined && { priority }),
     };
   }
+  /** A tool continuation keeps its turn's model, unless it names another. */
+  function continued(subject: RouteSubject): RouteDecision | undefined {
+    const decision = turns?.recall(subject, config);
+    if (decision) checkModel(decision.model, 'model', subject.principal, config, allows);
+    return decision;
+  }
   function explicitDecision(subject: RouteSubject): RouteDecision | undefined {
     const entry = namedModel(subject, config, allows);
     if (!entry) return undefined;
@@ -43,15 +52,14 @@ export function createEngine(parts: EngineParts): RouteEngine {
 
   return {
     decide(exchange) {
-      const explicit = explicitDecision(exchange);
-      if (explicit) {
-        count(explicit.rule);
-        return explicit;
-      }
-      const decided = (rule: CompiledRule | undefined): RouteDecision => {
-        count(rule?.config.id ?? 'default');
-        return decisionOf(rule, exchange);
+      const settled = (decision: RouteDecision): RouteDecision => {
+        count(decision.rule);
+        turns?.remember(exchange, decision);
+        return decision;
       };
+      const known = explicitDecision(exchange) ?? continued(exchange);
+      if (known) return settled(known);
+      const decided = (rule: CompiledRule | undefined): RouteDecision => settled(decisionOf(rule, exchange));
       const rule = set.first(new RouteQuestion(exchange, environment.now()));
       return rule instanceof Promise ? rule.then(decided) : decided(rule);
     },
@@ -61,6 +69,8 @@ export function createEngine(parts: EngineParts): RouteEngine {
         const how = subject.ask.preferModel !== undefined && subject.ask.preferModel !== 'auto' ? 'prefer_model' : 'model';
         return { decision: explicit, rule: explicit.rule, why: `${how} names ${explicit.model}, so the rules are skipped`, earlier: [] };
       }
+      const turn = continued(subject);
+      if (turn) return { decision: turn, rule: turn.rule, why: 'a tool continuation keeps what its turn was decided by', earlier: [] };
       const { rule, verdict, earlier } = await set.firstWithReasons(new RouteQuestion(subject, environment.now()));
       const decision = decisionOf(rule, subject);
       const why = verdict?.why ?? 'no rule hit, so the default model serves';

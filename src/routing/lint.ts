@@ -171,7 +171,7 @@ function named({ id, line }: LintRule): string {
 
 function checkNames(source: LintSource, rule: LintRule, allows: Allows, report: Report): void {
   if (rule.model === undefined) report('error', 'unknown-model', 'it names no model');
-  else if (source.models && rule.model !== 'default_model' && !source.models.has(rule.model)) {
+  else if (source.models && rule.model !== 'default_model' && !rule.model.includes('${') && !source.models.has(rule.model)) {
     const nearest = nearestName(rule.model, source.models);
     report('error', 'unknown-model', `there is no model ${rule.model}${nearest ? `; did you mean ${nearest}?` : ''}`);
   }

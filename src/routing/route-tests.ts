@@ -58,7 +58,7 @@ function readFields(value: unknown, place: string): Ask {
 }
 
 /** A request of somebody who may do everything: tests are about rules, not about keys. */
-export function toSubject(text: string, ask: Ask): RouteSubject {
+function toSubject(text: string, ask: Ask): RouteSubject {
   return {
     ask,
     request: { messages: [{ role: 'user', content: text }] },

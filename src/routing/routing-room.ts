@@ -11,6 +11,7 @@ import { VectorCache } from './embedding/vector-cache.ts';
 import { createEngine } from './engine.ts';
 import { type LintCode, type LintSource, lintRules } from './lint.ts';
 import { type CompiledRule, RuleSet } from './rule-set.ts';
+import { TurnDecisions } from './turn-decisions.ts';
 
 export interface RoutingDeps {
   /** The folder src/routing/matchers, and what plugins add. Looked at when rules are compiled. */
@@ -38,12 +39,13 @@ export function createRoutingRoom(deps: RoutingDeps): RoutingRoom {
   const engines = new WeakMap<Config, RouteEngine>();
   const candidates = new WeakMap<Config, WeakMap<readonly RuleConfig[], RouteEngine>>();
   const vectors = new LRUCache<string, VectorCache>({ max: 8 });
+  const turns = new TurnDecisions();
   const hits = deps.metrics.counter('hermes_route_hits_total', 'Requests by the route rule that decided them.', ['route']);
   const failures = deps.metrics.counter('hermes_embedding_failures_total', 'Times that rules by meaning were skipped because the embedding service failed.', [
     'reason',
   ]);
 
-  function build(config: Config, rules: readonly RuleConfig[], count: (rule: string) => void): RouteEngine {
+  function build(config: Config, rules: readonly RuleConfig[], count: (rule: string) => void, turns?: TurnDecisions): RouteEngine {
     const embedder = createEmbedder(config, deps.fetchJson, deps.environment);
     const cache = vectors.get(embedder.identity) ?? new VectorCache(embedder, deps.cold);
     vectors.set(embedder.identity, cache);
@@ -57,7 +59,7 @@ export function createRoutingRoom(deps: RoutingDeps): RoutingRoom {
     const set = new RuleSet(rules, deps.matchers, config.routing.timezone, bank);
     warn(set, bank, config);
     bank.warm();
-    return createEngine({ set, config, allows: deps.allows, environment: deps.environment, count });
+    return createEngine({ set, config, allows: deps.allows, environment: deps.environment, count, turns });
   }
 
   /** What the file's author should hear of on load; `route lint` says more. */
@@ -77,7 +79,7 @@ export function createRoutingRoom(deps: RoutingDeps): RoutingRoom {
     compile(config) {
       let engine = engines.get(config);
       if (!engine) {
-        engine = build(config, config.route_rules, (route) => hits.inc({ route }));
+        engine = build(config, config.route_rules, (route) => hits.inc({ route }), turns);
         engines.set(config, engine);
       }
       return engine;

@@ -65,7 +65,7 @@ export function withAnswers(comparison: Comparison, live: Side, candidate: Side)
 const PIECES = /[\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}]|[\p{L}\p{N}]+/gu;
 
 /** Dice overlap of the two texts' words (CJK: characters), 0 to 1. Two empty texts are the same. */
-export function similarityOf(a: string, b: string): number {
+function similarityOf(a: string, b: string): number {
   const inA = new Set(a.toLowerCase().match(PIECES) ?? []);
   const inB = new Set(b.toLowerCase().match(PIECES) ?? []);
   if (inA.size + inB.size === 0) return 1;

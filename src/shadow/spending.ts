@@ -70,6 +70,6 @@ function likelyCost(request: ChatRequest, entry: ModelEntry): number {
   return Math.ceil(1_000 * ((bytes / 3) * pricing.input_per_million + limited * pricing.output_per_million));
 }
 
-export function dayOf(timezone: string, now: number): string {
+function dayOf(timezone: string, now: number): string {
   return new Intl.DateTimeFormat('sv-SE', { timeZone: timezone, dateStyle: 'short' }).format(now);
 }

@@ -28,6 +28,7 @@ export function share(stream: ChunkStream, options: ShareOptions = {}): Shared {
 class SharedStream implements Shared {
   readonly #source: ChunkStream;
   readonly #options: ShareOptions;
+  readonly #maxBytes: number;
   #log: Batch[] = [];
   /** Batches that were let go of. */
   #gone = 0;
@@ -36,10 +37,13 @@ class SharedStream implements Shared {
   #over = false;
   #error: HermesError | undefined;
   readonly #readers = new Set<SharedReader>();
+  /** Readers that wait to be woken. */
+  waiting = 0;
 
   constructor(source: ChunkStream, options: ShareOptions) {
     this.#source = source;
     this.#options = options;
+    this.#maxBytes = options.maxBytes ?? Number.POSITIVE_INFINITY;
   }
 
   get whole(): boolean {
@@ -68,35 +72,37 @@ class SharedStream implements Shared {
     return null;
   }
 
-  pull(): void {
-    if (this.#reading) return;
+  /** Nobody else reads: what comes may be handed on without waking anybody. */
+  get lonely(): boolean {
+    return !this.#reading && this.#readers.size === 1;
+  }
+
+  /** Reads for all; resolves when what was read is in the log. */
+  pull(): Promise<unknown> | undefined {
+    if (this.#reading) return undefined;
     this.#reading = true;
     try {
       const next = this.#source.read();
-      if (next instanceof Promise)
-        next.then(
-          (batch) => this.#came(batch),
-          (thrown) => this.#ended(toHermesError(thrown)),
-        );
-      else this.#came(next);
+      if (next instanceof Promise) return next.then(this.#came, this.#failed);
+      return this.#came(next);
     } catch (thrown) {
-      this.#ended(toHermesError(thrown));
+      return this.#failed(thrown);
     }
   }
 
-  #came(batch: Batch | null): void {
-    if (batch === null) {
-      this.#ended(undefined);
-      return;
-    }
+  readonly #came = (batch: Batch | null): Promise<void> | undefined => {
+    if (batch === null) return this.#ended(undefined);
     this.#log.push(batch);
     this.#bytes += sizeOf(batch);
     this.#reading = false;
     this.#wake();
-    if (this.#bytes > (this.#options.maxBytes ?? Number.POSITIVE_INFINITY)) this.#letGo();
-  }
+    if (this.#bytes > this.#maxBytes) this.#letGo();
+    return undefined;
+  };
 
-  #ended(error: HermesError | undefined): void {
+  readonly #failed = (thrown: unknown): Promise<void> | undefined => this.#ended(toHermesError(thrown));
+
+  #ended(error: HermesError | undefined): Promise<void> | undefined {
     const settle = (final: HermesError | undefined): void => {
       this.#error = final;
       this.#over = true;
@@ -106,17 +112,19 @@ class SharedStream implements Shared {
     try {
       const waiting = this.#options.over?.(error);
       if (waiting instanceof Promise)
-        waiting.then(
+        return waiting.then(
           () => settle(error),
           (thrown) => settle(toHermesError(thrown)),
         );
-      else settle(error);
+      settle(error);
     } catch (thrown) {
       settle(toHermesError(thrown));
     }
+    return undefined;
   }
 
   #wake(): void {
+    if (this.waiting === 0) return;
     for (const reader of this.#readers) reader.wake();
   }
 
@@ -138,37 +146,47 @@ class SharedReader implements ChunkStream {
 
   read(): Batch | null | Promise<Batch | null> {
     if (this.#left) throw this.#left;
-    let batch = this.#next();
-    if (batch !== undefined) return batch;
-    this.#shared.pull();
-    batch = this.#next();
+    const held = this.#next();
+    if (held !== undefined) return held;
+    const lonely = this.#shared.lonely;
+    const pulled = this.#shared.pull();
+    // The common case is one reader: its read is the source's own, with one step added.
+    if (lonely && pulled) return pulled.then(this.#took);
+    const batch = this.#next();
     if (batch !== undefined) return batch;
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
+      this.#shared.waiting++;
     });
   }
+
+  readonly #took = (): Batch | null => {
+    if (this.#left) throw this.#left;
+    return this.#next() ?? null;
+  };
 
   cancel(reason?: HermesError): void {
     if (this.#left) return;
     this.#left = reason ?? new HermesError('client_closed', 'The client closed the connection.');
     this.#shared.leave(this);
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    waiting?.reject(this.#left);
+    this.#settle()?.reject(this.#left);
   }
 
   wake(): void {
-    const waiting = this.#waiting;
-    if (waiting === undefined) return;
+    if (this.#waiting === undefined) return;
     try {
       const batch = this.#next();
-      if (batch === undefined) return;
-      this.#waiting = undefined;
-      waiting.resolve(batch);
+      if (batch !== undefined) this.#settle()?.resolve(batch);
     } catch (thrown) {
-      this.#waiting = undefined;
-      waiting.reject(toHermesError(thrown));
+      this.#settle()?.reject(toHermesError(thrown));
     }
+  }
+
+  #settle(): { resolve: (batch: Batch | null) => void; reject: (error: HermesError) => void } | undefined {
+    const waiting = this.#waiting;
+    if (waiting) this.#shared.waiting--;
+    this.#waiting = undefined;
+    return waiting;
   }
 
   #next(): Batch | null | undefined {

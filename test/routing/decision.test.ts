@@ -130,6 +130,34 @@ describe('rules that make no sense', () => {
   });
 });
 
+describe('a tool continuation in a session', () => {
+  const call = { role: 'assistant' as const, content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } }] };
+  const result = { role: 'tool' as const, tool_call_id: 'c', content: '{}' };
+  const tools = [{ type: 'function', function: { name: 'look' } }];
+  const turn = (id: string) => ({ id, project: 'shop', historyMessages: 0, historyTokens: 0 });
+  const vip = routing([rule('vip', { user_level: 'vip' }, { model: 'm_b' }), rule('rest', '.*')]);
+  const decideIn = (session: string, given: Asking) =>
+    vip.engine.decide(Object.assign(asking({ ...given, request: { tools, ...given.request } }), { session: turn(session) }));
+
+  it("keeps its turn's rule and model, whatever it leaves out", async () => {
+    const begun = await decideIn('s1', { messages: user('hello'), caller: { userLevel: 'vip' } });
+    assert.deepEqual(await decideIn('s1', { messages: [...user('hello'), call, result] }), begun);
+    const named = await decideIn('s2', { messages: user('hello'), request: { tools, model: 'm_b' } });
+    assert.deepEqual(await decideIn('s2', { messages: [...user('hello'), call, result] }), named);
+    const explained = await vip.engine.explain(Object.assign(asking({ messages: [...user('hello'), call, result] }), { session: turn('s1') }));
+    assert.deepEqual([explained.rule, explained.decision], ['vip', begun]);
+  });
+  it('goes elsewhere when it names a model, is of another turn or session, or the key may not use the model', async () => {
+    await decideIn('s3', { messages: user('hello'), caller: { userLevel: 'vip' } });
+    const ruleOf = async (session: string, given: Asking) => (await decideIn(session, given)).rule;
+    assert.equal(await ruleOf('s4', { messages: [...user('hello'), call, result] }), 'rest');
+    assert.equal(await ruleOf('s3', { messages: [...user('other'), call, result] }), 'rest');
+    assert.throws(() => decideIn('s3', { messages: [...user('hello'), call, result], principal: { models: ['m_a'] } }), { code: 'model_not_allowed' });
+    assert.equal(await ruleOf('s3', { messages: [...user('hello'), call, result], request: { tools, model: 'm_a' } }), 'none');
+    assert.equal(await ruleOf('s3', { messages: user('hello') }), 'rest');
+  });
+});
+
 describe('on load', () => {
   it('tells of rules that others take away', () => {
     const { seen } = routing([
