@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePort, root, type Server, scratch, start } from './servers.ts';
+import { freePort, type Server, scratch, start } from './servers.ts';
 
 export interface Subject extends Server {
   /** Before the path, for what cannot choose an upstream by model. */

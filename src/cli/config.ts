@@ -10,7 +10,8 @@ export function registerConfigCommands(program: Command): void {
     .description('Validate the configuration: every mistake at once, exit 1.')
     .option('--config <file>', 'configuration file (default: HERMES_CONFIG, else config/hermes.yaml)')
     .action(async ({ config: file }: { config?: string }) => {
-      const { config: loaded, warnings } = (await createConfigReader({ file })).read();
+      const { registries, read } = await createConfigReader({ file });
+      const { config: loaded, warnings } = read();
       for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
       const broken = lintFile(loaded.file, registries.matchers).filter(({ level }) => level === 'error');
       if (broken.length > 0) throw new CommandFailed(broken.map(({ rule, line, message }) => `${loaded.file}:${line ?? 0} ${rule}: ${message}`).join('\n'));

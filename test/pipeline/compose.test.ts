@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { HermesError } from '../../src/contracts/errors.ts';
+import type { Exchange } from '../../src/contracts/exchange.ts';
 import type { ChunkStream } from '../../src/contracts/stream.ts';
 import { generate } from '../../src/wire/streams.ts';
 import type { LogLine } from '../app-kit.ts';
@@ -12,6 +13,10 @@ const ends = (log: string[], name: string): AnyPlugin => ({
   onEnd: (_exchange, outcome) => void log.push(`${name}:${outcome.status}`),
 });
 const asStream = (stream: ChunkStream | undefined): ChunkStream => stream ?? assert.fail('no stream');
+
+const answerFromCache = (exchange: Exchange): void => {
+  exchange.answer = { body: completion('cached') };
+};
 
 describe('the onion', () => {
   it('sees the request on the way in and the answer on the way out', async () => {
@@ -30,10 +35,7 @@ describe('the onion', () => {
 
   it('answers without the inner layers when next is not called', async () => {
     const log: string[] = [];
-    const answer = await pipelineOf(
-      [ends(log, 'outer'), { name: 'cache', handle: (exchange) => void (exchange.answer = { body: completion('cached') }) }, ends(log, 'inner')],
-      whole,
-    )(makeExchange());
+    const answer = await pipelineOf([ends(log, 'outer'), { name: 'cache', handle: answerFromCache }, ends(log, 'inner')], whole)(makeExchange());
     assert.deepEqual((answer.view as { choices: unknown[] }).choices.length, 1);
     assert.deepEqual(log, ['outer:complete'], 'a layer that was not entered has no end');
   });
