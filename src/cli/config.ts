@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { createConfigReader } from '../app/read-config.ts';
+import { CommandFailed } from './command-failed.ts';
 import { lintFile } from './lint-file.ts';
-import { CommandFailed } from './program.ts';
 
 export function registerConfigCommands(program: Command): void {
   const config = program.command('config').description('Look at the configuration without starting.');

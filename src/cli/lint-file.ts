@@ -4,7 +4,7 @@ import { allows } from '../access/patterns.ts';
 import type { Matcher } from '../contracts/matcher.ts';
 import { type Finding, lintRules } from '../routing/lint.ts';
 import { readLintSource } from '../routing/lint-source.ts';
-import { CommandFailed } from './program.ts';
+import { CommandFailed } from './command-failed.ts';
 
 /** What lint finds in a configuration's rules, however wrong the rest of the file is. `tests` defaults to `route_tests.yaml` beside it. */
 export function lintFile(file: string, matchers: ReadonlyMap<string, Matcher>, tests = join(dirname(file), 'route_tests.yaml')): Finding[] {

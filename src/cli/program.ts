@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/problems.ts';
 import { HermesError } from '../contracts/errors.ts';
 import { PluginLoadError } from '../pipeline/load-plugins.ts';
+import { CommandFailed } from './command-failed.ts';
 import { registerConfigCommands } from './config.ts';
 import { registerDemoCommand } from './demo.ts';
 import { packageFile } from './package-root.ts';
@@ -10,9 +11,6 @@ import { registerPluginsCommand } from './plugins.ts';
 import { registerRouteCommands } from './route.ts';
 import { registerServeCommand } from './serve.ts';
 import { registerShadowCommands } from './shadow.ts';
-
-/** An expected end of a command: its message is all that is said. */
-export class CommandFailed extends Error {}
 
 /** Runs one command line; gives the exit code. */
 export async function run(argv: readonly string[]): Promise<number> {

@@ -11,8 +11,8 @@ import { parseRouteTests, runRouteTests, untestedRules } from '../routing/route-
 import { createLog } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { isRecord } from '../wire/json.ts';
+import { CommandFailed } from './command-failed.ts';
 import { lintFile, readText } from './lint-file.ts';
-import { CommandFailed } from './program.ts';
 import { printDebug, printFindings, printTests } from './route-print.ts';
 import { askGateway, NoGateway } from './running-gateway.ts';
 

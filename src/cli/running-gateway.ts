@@ -1,6 +1,6 @@
 import { createConfigReader } from '../app/read-config.ts';
 import { isRecord } from '../wire/json.ts';
-import { CommandFailed } from './program.ts';
+import { CommandFailed } from './command-failed.ts';
 
 export interface GatewayOptions {
   config?: string;
@@ -9,7 +9,7 @@ export interface GatewayOptions {
 }
 
 /** Nothing answers there. */
-export class NoGateway extends CommandFailed {}
+export class NoGateway extends Error {}
 
 /** Asks a running gateway as an operator, with `ADMIN_API_KEY`, else `API_KEY`. Throws CommandFailed with what it answered. */
 export async function askGateway(options: GatewayOptions, method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<unknown> {

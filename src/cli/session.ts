@@ -6,7 +6,7 @@ import { createConfigReader } from '../app/read-config.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { isRecord } from '../wire/json.ts';
-import { CommandFailed } from './program.ts';
+import { CommandFailed } from './command-failed.ts';
 import { askGateway } from './running-gateway.ts';
 
 interface StoreOptions {

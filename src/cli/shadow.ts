@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { ShadowReport } from '../contracts/rooms.ts';
 import { isRecord } from '../wire/json.ts';
-import { CommandFailed } from './program.ts';
+import { CommandFailed } from './command-failed.ts';
 import { askGateway } from './running-gateway.ts';
 
 export function registerShadowCommands(program: Command): void {
