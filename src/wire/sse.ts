@@ -105,6 +105,8 @@ const LINE_END = /\r\n|\n|\r/;
 
 export function readEvent(bytes: Buffer): ServerSentEvent {
   const text = bytes.toString('utf8');
+  const plain = readPlain(text);
+  if (plain) return plain;
   let event = '';
   let data: string | undefined;
   for (const line of text.split(LINE_END)) {
@@ -116,6 +118,14 @@ export function readEvent(bytes: Buffer): ServerSentEvent {
     }
   }
   return { event, data };
+}
+
+/** The shape that nearly every event has (a name or none, one line of data, LF), without cutting it into lines. */
+function readPlain(text: string): ServerSentEvent | undefined {
+  const named = text.startsWith('event: ');
+  const at = named ? text.indexOf('\n') + 1 : 0;
+  if (!text.startsWith('data: ', at) || !text.endsWith('\n\n') || text.indexOf('\n', at) !== text.length - 2 || text.includes('\r')) return undefined;
+  return { event: named ? text.slice(7, at - 1).trim() : '', data: text.slice(at + 6, -2) };
 }
 
 /** One event that carries `data` (a single line of JSON) and nothing else. */
