@@ -4,13 +4,20 @@ import { ConfigError } from '../config/problems.ts';
 import { HermesError } from '../contracts/errors.ts';
 import { PluginLoadError } from '../pipeline/load-plugins.ts';
 import { CommandFailed } from './command-failed.ts';
-import { registerConfigCommands } from './config.ts';
-import { registerDemoCommand } from './demo.ts';
 import { packageFile } from './package-root.ts';
-import { registerPluginsCommand } from './plugins.ts';
-import { registerRouteCommands } from './route.ts';
-import { registerServeCommand } from './serve.ts';
-import { registerShadowCommands } from './shadow.ts';
+
+type Register = (program: Command) => void;
+
+/** Each command's file is loaded when it is wanted: a start must not wait for all of them. */
+const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
+  serve: async () => (await import('./serve.ts')).registerServeCommand,
+  demo: async () => (await import('./demo.ts')).registerDemoCommand,
+  config: async () => (await import('./config.ts')).registerConfigCommands,
+  plugins: async () => (await import('./plugins.ts')).registerPluginsCommand,
+  route: async () => (await import('./route.ts')).registerRouteCommands,
+  session: async () => (await import('./session.ts')).registerSessionCommands,
+  shadow: async () => (await import('./shadow.ts')).registerShadowCommands,
+};
 
 /** Runs one command line; gives the exit code. */
 export async function run(argv: readonly string[]): Promise<number> {
@@ -19,15 +26,8 @@ export async function run(argv: readonly string[]): Promise<number> {
     .version(version())
     .exitOverride()
     .showHelpAfterError();
-  for (const register of [
-    registerServeCommand,
-    registerDemoCommand,
-    registerConfigCommands,
-    registerPluginsCommand,
-    registerRouteCommands,
-    registerShadowCommands,
-  ])
-    register(program);
+  const wanted = argv[2] !== undefined && Object.hasOwn(COMMANDS, argv[2]) ? [argv[2]] : Object.keys(COMMANDS);
+  for (const name of wanted) (await COMMANDS[name]?.())?.(program);
   try {
     await program.parseAsync([...argv]);
     return Number(process.exitCode ?? 0);
