@@ -15,7 +15,7 @@ export interface Handed {
 }
 
 /** The attempt loop: the routed model's upstreams, then those of its fallbacks. */
-export async function failover(deps: RunDeps, onDegraded: (model: string) => void, exchange: Exchange, next: Next, handed?: Handed): Promise<Answer> {
+export async function failover(deps: RunDeps, exchange: Exchange, next: Next, handed?: Handed): Promise<Answer> {
   const primary = modelOf(exchange);
   const log = new RequestLog(exchange.calls.length);
   for (const model of fallbacks(primary, exchange)) {
@@ -28,7 +28,6 @@ export async function failover(deps: RunDeps, onDegraded: (model: string) => voi
     if (model !== primary) {
       result.answer.facts.degraded = true;
       result.answer.facts.original = toOriginal(primary, log);
-      onDegraded(primary.id);
     }
     return hand(result, log, handed);
   }

@@ -23,8 +23,6 @@ export function createUpstreamRoom({ send, environment, metrics, log, hot }: Ups
   const balancer = new Balancer();
   const places = new Places();
   const deps = { breakers, balancer, places, environment };
-  const degraded = metrics.counter('hermes_degraded_total', 'Answers of a fallback model, by the model that could not answer.', ['model']);
-  const onDegraded = (model: string): void => degraded.inc({ model });
   // The administration names upstreams by id; the newest configuration seen says which those are.
   let seen: Config | undefined;
 
@@ -34,7 +32,7 @@ export function createUpstreamRoom({ send, environment, metrics, log, hot }: Ups
         seen = exchange.config;
         breakers.states(seen);
       }
-      return failover(deps, onDegraded, exchange, next, handed);
+      return failover(deps, exchange, next, handed);
     },
     send,
     states(config) {

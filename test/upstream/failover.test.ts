@@ -389,7 +389,7 @@ test('weight 0 serves nothing', async () => {
 const falling = (target_id = 'spare') => model('pair', [a, b], { max_attempts: 2, fallback_target: target_id });
 
 test("all down: the fallback answers, degraded, with the first choice's own outcome", async () => {
-  const { ask, values } = house([falling(), spare], { a: refuses('overloaded', 500), b: refuses('overloaded', 503), s: says('sorry') });
+  const { ask } = house([falling(), spare], { a: refuses('overloaded', 500), b: refuses('overloaded', 503), s: says('sorry') });
   const { text, answer } = await ask();
   assert.equal(text, 'sorry');
   const { degraded, original, model: used, upstream, attempts } = answer.facts;
@@ -401,7 +401,6 @@ test("all down: the fallback answers, degraded, with the first choice's own outc
     error: { message: 'boom 500', type: 'some_type', code: 'some_code' },
     content: null,
   });
-  assert.equal(values.get('hermes_degraded_total pair'), 1);
 });
 
 test('fallbacks chain, each by its own settings', async () => {
