@@ -1,6 +1,7 @@
 import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
+import type { StoredMessage } from './cold-store.ts';
 import type { Config, ModelEntry, RuleConfig } from './config.ts';
-import type { Answer, Caller, Credential, Exchange, ModelCall, Principal, Reservation, RouteDecision, SessionTurn, UpstreamTarget } from './exchange.ts';
+import type { Answer, Attempt, Caller, Credential, Exchange, ModelCall, Principal, Reservation, RouteDecision, SessionTurn, UpstreamTarget } from './exchange.ts';
 import type { Next } from './plugin.ts';
 import type { ChunkStream, Outcome } from './stream.ts';
 
@@ -200,8 +201,8 @@ export interface ContextRoom {
   countMessage(message: ChatMessage, modelName: string): Promise<number> | number;
   /** A cheap upper bound: UTF-8 bytes. */
   countText(text: string, modelName: string): Promise<number> | number;
-  /** This message was counted when it was stored: it is not counted again while its content stays as it is. */
-  remember(message: ChatMessage, tokens: number): void;
+  /** These messages of the turn's history are copies of stored ones, in that order: not counted again while their content stays as it is. */
+  remember(turn: SessionTurn, copies: readonly ChatMessage[], stored: readonly StoredMessage[]): void;
 }
 export interface FitResult {
   request: ChatRequest;
@@ -214,6 +215,9 @@ export interface FitResult {
 export interface AccountingRoom {
   /** Prices the call (sets `costNanoUsd`) and tells the listeners. Synchronous. */
   record(call: ModelCall, config: Config): void;
-  onCall(listener: (call: ModelCall) => void): void;
+  /** `config`: of the exchange that made the call. */
+  onCall(listener: (call: ModelCall, config: Config) => void): void;
   price(config: Config, call: ModelCall): number | undefined;
+  /** Before a call: throws `model_unpriced` where `cost.unpriced` refuses what has no price. */
+  checkPriced(config: Config, attempt: Pick<Attempt, 'model' | 'upstream'>): void;
 }

@@ -3,8 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { type DebugRoute, debugRoute } from '../../src/admin/debug-route.ts';
 import { dryRunOf } from '../../src/app/dry-run.ts';
 import { createHouse, type House } from '../../src/app/house.ts';
-import { loadRegistries } from '../../src/app/registries.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { createConfigReader } from '../../src/app/read-config.ts';
 import type { HermesError } from '../../src/contracts/errors.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -45,17 +44,8 @@ const file = {
 
 let house: House;
 before(async () => {
-  const registries = await loadRegistries();
-  const env = { DATABASE_URL: 'sqlite::memory:' };
-  const knownProviders = Object.fromEntries([...registries.providers].map(([name, { defaults }]) => [name, defaults ?? {}]));
-  const { config } = loadConfig({
-    file: '/nowhere/hermes.yaml',
-    text: JSON.stringify(file),
-    env,
-    knownProviders,
-    knownMatchers: [...registries.matchers.keys()],
-  });
-  house = await createHouse({ config, log: createLog('error', process.stderr), metrics: createMetrics() }, registries);
+  const { registries, read } = await createConfigReader({ file: '/nowhere/hermes.yaml', text: JSON.stringify(file), env: { DATABASE_URL: 'sqlite::memory:' } });
+  house = await createHouse({ config: read().config, log: createLog('error', process.stderr), metrics: createMetrics() }, registries);
 });
 after(() => house.close());
 

@@ -151,10 +151,11 @@ describe('a tool continuation in a session', () => {
     await decideIn('s3', { messages: user('hello'), caller: { userLevel: 'vip' } });
     const ruleOf = async (session: string, given: Asking) => (await decideIn(session, given)).rule;
     assert.equal(await ruleOf('s4', { messages: [...user('hello'), call, result] }), 'rest');
-    assert.equal(await ruleOf('s3', { messages: [...user('other'), call, result] }), 'rest');
     assert.throws(() => decideIn('s3', { messages: [...user('hello'), call, result], principal: { models: ['m_a'] } }), { code: 'model_not_allowed' });
     assert.equal(await ruleOf('s3', { messages: [...user('hello'), call, result], request: { tools, model: 'm_a' } }), 'none');
     assert.equal(await ruleOf('s3', { messages: user('hello') }), 'rest');
+    await decideIn('s5', { messages: user('hello'), caller: { userLevel: 'vip' } });
+    assert.equal(await ruleOf('s5', { messages: [...user('other'), call, result] }), 'rest');
   });
 });
 
