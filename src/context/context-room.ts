@@ -31,8 +31,8 @@ export function createContextRoom({ log, metrics }: ContextDeps): ContextRoom & 
       const scale = scaleOf(modelName);
       return scaled(await counter.count(scale.encoding, [text]), scale);
     },
-    remember(message, tokens) {
-      counts.remember(message, tokens);
+    remember(turn, copies, stored) {
+      counts.remember(turn, copies, stored);
     },
     close: () => counter.close(),
   };

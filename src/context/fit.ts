@@ -5,7 +5,7 @@ import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
 import { type Budget, toBudget } from './budget.ts';
 import type { Counter } from './counter.ts';
 import { type Scale, scaled, scaleOf } from './encoding.ts';
-import type { MessageCounts } from './message-counts.ts';
+import type { MessageCounts, Recalled } from './message-counts.ts';
 import { ANSWER_FRAME } from './message-size.ts';
 import { DEFAULT_RULE, type ToolResults, toolsOfResults } from './tool-results.ts';
 import { toUnits, type Unit } from './units.ts';
@@ -23,6 +23,7 @@ export class Fitting {
   readonly #request: ChatRequest;
   readonly #scale: Scale;
   readonly #budget: Budget;
+  readonly #recalled: Recalled | undefined;
   #messages: ChatMessage[];
 
   constructor(parts: FitParts, exchange: Exchange, request: ChatRequest, target: UpstreamTarget) {
@@ -31,6 +32,7 @@ export class Fitting {
     this.#request = request;
     this.#scale = scaleOf(target.modelName);
     this.#budget = toBudget(exchange.config, request, target);
+    this.#recalled = parts.counts.recalled(exchange.session);
     this.#messages = request.messages;
   }
 
@@ -75,7 +77,7 @@ export class Fitting {
     const { wanted, possible } = this.#budget;
     const overhead = this.#overheadText();
     let most = ANSWER_FRAME + Buffer.byteLength(overhead);
-    for (const message of this.#messages) most += this.#parts.counts.atMost(message, this.#scale);
+    for (const message of this.#messages) most += this.#parts.counts.atMost(message, this.#scale, this.#recalled);
     return most <= Math.min(wanted, possible) ? this.#done(0) : this.#trimExactly(overhead);
   }
 
@@ -97,7 +99,7 @@ export class Fitting {
   }
 
   async #countAll(): Promise<number[]> {
-    return Promise.all(this.#messages.map((message) => this.#parts.counts.exactly(message, this.#scale)));
+    return Promise.all(this.#messages.map((message) => this.#parts.counts.exactly(message, this.#scale, this.#recalled)));
   }
 
   #drop(tokens: readonly number[], overhead: number): FitResult {
@@ -141,6 +143,7 @@ export class Fitting {
     const request = this.#messages === this.#request.messages ? this.#request : { ...this.#request, messages: this.#messages };
     const counts = this.#parts.counts;
     const scale = this.#scale;
+    const recalled = this.#recalled;
     return {
       request,
       budget: this.#budget.total,
@@ -148,7 +151,7 @@ export class Fitting {
       dropped,
       /** Where nothing had to be counted: by the counts that are known when somebody asks. */
       get tokens() {
-        return tokens ?? request.messages.reduce((total, message) => total + counts.roughly(message, scale), ANSWER_FRAME);
+        return tokens ?? request.messages.reduce((total, message) => total + counts.roughly(message, scale, recalled), ANSWER_FRAME);
       },
     };
   }

@@ -1,6 +1,6 @@
 import type { ColdStore, StoredMessage } from '../contracts/cold-store.ts';
 import type { Config } from '../contracts/config.ts';
-import type { Exchange } from '../contracts/exchange.ts';
+import type { Exchange, SessionTurn } from '../contracts/exchange.ts';
 import { type HotStore, StoreUnavailable } from '../contracts/hot-store.ts';
 import type { ContextRoom, OpenTurn, RecalledSession, SessionsRoom } from '../contracts/rooms.ts';
 import type { Counter, Environment, Log, Metrics } from '../contracts/telemetry.ts';
@@ -76,11 +76,14 @@ class Sessions implements SessionsRoom {
     const { state, overlap } = await this.#place(name, config, sent);
     const kept = state.messages.slice(0, overlap.keep);
     const recalled = kept.slice(windowStart(kept, config.session.max_history_messages));
-    const history = this.#outgoing(recalled);
-    const before = system.length > 0 ? system : this.#outgoing(state.system);
-    exchange.request = { ...request, messages: [...before, ...repairTurns([...history, ...overlap.fresh])] };
-    exchange.session = { id: name.session, project: name.project, historyMessages: recalled.length, historyTokens: tokensOf(recalled) };
+    const history = recalled.map(copyOf);
+    const keptSystem = system.length > 0 ? [] : state.system;
+    const before = keptSystem.map(copyOf);
+    const turn: SessionTurn = { id: name.session, project: name.project, historyMessages: recalled.length, historyTokens: tokensOf(recalled) };
     const { context } = this.#deps;
+    context.remember(turn, [...before, ...history], [...keptSystem, ...recalled]);
+    exchange.request = { ...request, messages: [...system, ...before, ...repairTurns([...history, ...overlap.fresh])] };
+    exchange.session = turn;
     return new SessionOpenTurn(
       { ...this.#deps, reader: this.#reader, late: this.#late },
       {
@@ -130,18 +133,9 @@ class Sessions implements SessionsRoom {
     }
   }
 
-  /** Copies that know their counts. */
-  #outgoing(stored: readonly StoredMessage[]): ChatMessage[] {
-    return stored.map(({ message, tokens }) => {
-      const copy = copyMessage(message);
-      this.#deps.context.remember(copy, tokens);
-      return copy;
-    });
-  }
-
   async recall(config: Config, project: string, session: string): Promise<RecalledSession> {
     const state = await this.#read(toSessionName(project, session), config);
-    return { system: this.#outgoing(state.system), history: repairTurns(this.#outgoing(state.messages)), tokens: tokensOf(state.messages) };
+    return { system: state.system.map(copyOf), history: repairTurns(state.messages.map(copyOf)), tokens: tokensOf(state.messages) };
   }
 
   async forget(project: string, session: string): Promise<boolean> {
@@ -161,6 +155,10 @@ class Sessions implements SessionsRoom {
   close(): Promise<void> {
     return this.#late.close();
   }
+}
+
+function copyOf({ message }: StoredMessage): ChatMessage {
+  return copyMessage(message);
 }
 
 function tokensOf(stored: readonly StoredMessage[]): number {
