@@ -1,3 +1,5 @@
+import { wallClock } from './calendar.ts';
+
 const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
 
 export interface Band {
@@ -7,25 +9,10 @@ export interface Band {
   hours: string;
   timezone?: string | undefined;
 }
-
-const formats = new Map<string, Intl.DateTimeFormat>();
-function formatOf(timezone: string): Intl.DateTimeFormat {
-  let format = formats.get(timezone);
-  if (format === undefined) {
-    format = new Intl.DateTimeFormat('en-US', { timeZone: timezone, weekday: 'short', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-    formats.set(timezone, format);
-  }
-  return format;
-}
-
-/** Day of the week (0 is Sunday) and minute of the day on the wall clock of `timezone`. */
-export function wallClock(at: number, timezone: string): { day: number; minute: number } {
-  const parts = Object.fromEntries(
-    formatOf(timezone)
-      .formatToParts(at)
-      .map(({ type, value }) => [type, value]),
-  );
-  return { day: DAYS.indexOf((parts.weekday ?? '').toLowerCase()), minute: Number(parts.hour) * 60 + Number(parts.minute) };
+interface Parsed {
+  days: ReadonlySet<number> | undefined;
+  start: number;
+  end: number;
 }
 
 function toMinute(text: string): number {
@@ -51,13 +38,22 @@ function toDays(days: string): ReadonlySet<number> {
   return set;
 }
 
-/** Does the band hold at this moment (Unix milliseconds)? */
+// Bands belong to a configuration: what was read of one lives as long as that does.
+const parsed = new WeakMap<Band, Parsed>();
+function parse(band: Band): Parsed {
+  let known = parsed.get(band);
+  if (known === undefined) {
+    const [from = '', to = ''] = band.hours.split('-');
+    known = { days: band.days === undefined ? undefined : toDays(band.days), start: toMinute(from), end: toMinute(to) };
+    parsed.set(band, known);
+  }
+  return known;
+}
+
+/** Does the band hold at this moment (Unix milliseconds)? `24:00` as an end is midnight; equal ends are a whole day. */
 export function inBand(band: Band, at: number, timezone: string): boolean {
   const { day, minute } = wallClock(at, band.timezone ?? timezone);
-  const [from = '', to = ''] = band.hours.split('-');
-  const start = toMinute(from);
-  const end = toMinute(to);
-  const days = band.days === undefined ? undefined : toDays(band.days);
+  const { days, start, end } = parse(band);
   const holds = (on: number): boolean => days === undefined || days.has(on);
   if (start < end) return minute >= start && minute < end && holds(day);
   return (minute >= start && holds(day)) || (minute < end && holds((day + 6) % 7));

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createAccessRoom } from '../access/access-room.ts';
 import { createAccountingRoom } from '../accounting/accounting-room.ts';
+import { Ledger, withBooks } from '../accounting/ledger.ts';
 import { createScheduleRoom } from '../accounting/schedule-room.ts';
 import { createContextRoom } from '../context/context-room.ts';
 import type { ColdStore } from '../contracts/cold-store.ts';
@@ -65,7 +66,9 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   const { providers, matchers, doors } = known;
   const plugins = await loadPlugins(config.pipeline.plugins_dir);
   for (const { plugin, replaces, file } of plugins) if (replaces) log.warn({ plugin: plugin.name, file }, "a file takes the place of hermes' own plugin");
-  const { hot, cold } = await openStores(config, { log, metrics, environment });
+  const { hot, cold: stored } = await openStores(config, { log, metrics, environment });
+  const ledger = new Ledger({ cold: stored, log, environment });
+  const cold = withBooks(stored, ledger);
   const recorder = new Recorder(log, metrics);
   const deps = { hot, cold, log, metrics, environment };
   let current: Generation | undefined;
@@ -76,6 +79,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
 
   const accounting = createAccountingRoom();
   accounting.onCall((call) => recorder.called(generation().config, call));
+  accounting.onCall((call, { cost }) => ledger.add(call, cost.timezone));
   const access = createAccessRoom(deps);
   const context = createContextRoom(deps);
   const routing = createRoutingRoom({ ...deps, matchers, allows: access.allows, fetchJson });
@@ -99,6 +103,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   // The recalled history is owed to the token limits once something is sent.
   const terminal: Terminal = (exchange) => {
     exchange.reservation?.topUp(exchange.session?.historyTokens ?? 0);
+    if (exchange.attempt) accounting.checkPriced(exchange.config, exchange.attempt);
     return rooms.upstream.send(exchange);
   };
   const hermes = {
@@ -135,6 +140,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
       await shadow.idle();
       current?.retire();
       await Promise.allSettled([context.close(), client.close()]);
+      await ledger.close();
       await hot.close();
       await cold.close();
     },

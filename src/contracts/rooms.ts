@@ -1,7 +1,19 @@
 import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
 import type { StoredMessage } from './cold-store.ts';
 import type { Config, ModelEntry, RuleConfig } from './config.ts';
-import type { Answer, Attempt, Caller, Credential, Exchange, ModelCall, Principal, Reservation, RouteDecision, SessionTurn, UpstreamTarget } from './exchange.ts';
+import type {
+  Answer,
+  Attempt,
+  Caller,
+  Credential,
+  Exchange,
+  ModelCall,
+  Principal,
+  Reservation,
+  RouteDecision,
+  SessionTurn,
+  UpstreamTarget,
+} from './exchange.ts';
 import type { Next } from './plugin.ts';
 import type { ChunkStream, Outcome } from './stream.ts';
 
