@@ -197,6 +197,21 @@ describe('the embedded database', () => {
     await again.close();
   });
 
+  it('has no trace of a deleted session in its files', async () => {
+    const file = database();
+    const store = await opened(file);
+    await store.appendTurn(turn('s', 0, 'a secret'.repeat(2000)));
+    await store.appendTurn(turn('other', 0, 'to be kept'));
+    await store.close();
+    assert.ok(readFileSync(file).includes('a secret'));
+    const again = await opened(file);
+    assert.equal(await again.deleteSession('shop', 's'), true);
+    await again.close();
+    assert.ok(!readFileSync(file).includes('secret'));
+    assert.ok(readFileSync(file).includes('to be kept'));
+    assert.deepEqual(journals(file), []);
+  });
+
   it('refuses a second process by the name of the file and the pid', async () => {
     const file = database();
     const store = await opened(file);

@@ -144,7 +144,7 @@ describe('a Redis address', () => {
     assert.deepEqual(parseRedisUrl('redis://example.test'), { kind: 'single', options: { host: 'example.test', port: 6379, db: 0 } });
     assert.deepEqual(parseRedisUrl('rediss://:secret@[::1]:7000').options, {
       password: 'secret',
-      tls: { servername: '[::1]' },
+      tls: {},
       host: '::1',
       port: 7000,
       db: 0,

@@ -33,8 +33,12 @@ export default function create({ url, log, metrics, environment }: ColdStoreOpti
   return {
     name: 'postgres',
     async open() {
-      connections = await connectTo({ url, log, up, migrate });
-      await connections.open();
+      const made = await connectTo({ url, log, up, migrate });
+      await made.open().catch(async (error: unknown) => {
+        await made.close();
+        throw error;
+      });
+      connections = made;
       sweep.start();
     },
     async readSession(project, session, limit) {

@@ -1,10 +1,13 @@
 import { resolve } from 'node:path';
 import type { ColdSession, ColdStore, LedgerRow, Page, SessionSummary, TraceRecord } from '../../contracts/cold-store.ts';
+import { withLimit } from '../time-limit.ts';
 import type { ColdStoreOptions } from './sql/options.ts';
 import { checkLedgerColumns, mergeLedger } from './sql/rows.ts';
 import { createSweep } from './sql/sweep.ts';
 import type { OperationName } from './sqljs/protocol.ts';
 import { createThread } from './sqljs/thread.ts';
+
+const HEALTH_MS = 2_000;
 
 /** `sqlite:///path` as an absolute path; undefined for `sqlite::memory:`. `/./x` and `/../x` are relative to the working directory. */
 function fileOf(url: string): string | undefined {
@@ -53,7 +56,7 @@ export default function create({ url, log, environment }: ColdStoreOptions): Col
     readTrace: (id) => call<TraceRecord | undefined>('readTrace', id),
     listTraces: (query) => call<Page<TraceRecord>>('listTraces', query),
     deleteTracesBefore: (at) => call<number>('deleteTracesBefore', at),
-    healthy: () => call<boolean>('healthy').catch(() => false),
+    healthy: () => withLimit(call<boolean>('healthy'), HEALTH_MS).catch(() => false),
     async close() {
       sweep.stop();
       await thread.close();

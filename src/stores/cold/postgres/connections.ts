@@ -9,6 +9,8 @@ const POOL_SIZE = 10;
 const CONNECT_MS = 1_500;
 /** One query of a turn. Reports may take longer. */
 const QUERY_MS = 2_000;
+const TRANSACTION_MS = 15_000;
+const MIGRATE_MS = 60_000;
 const PROBE_EVERY_MS = 300;
 
 export interface Result {
@@ -98,7 +100,7 @@ class PooledConnections implements Connections {
     const client = await this.#pool.connect();
     try {
       if (this.#migrated) await withLimit(client.query('SELECT 1'), QUERY_MS);
-      else await this.#migrate(client);
+      else await withLimit(this.#migrate(client), MIGRATE_MS);
       this.#migrated = true;
       client.release();
     } catch (error) {
@@ -189,8 +191,6 @@ class PooledConnections implements Connections {
     await withLimit(this.#pool.end(), QUERY_MS).catch(() => {});
   }
 }
-
-const TRANSACTION_MS = 15_000;
 
 function brokeUnder(error: unknown): boolean {
   const state = stateOf(error);

@@ -12,8 +12,11 @@ export interface SqliteDatabase {
   close(): void;
 }
 
-/** Durability is the journal's: SQLite itself works in memory, and its own rollback journal only serves savepoints. */
-const PRAGMAS = 'PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;';
+/**
+ * Durability is the journal's: SQLite itself works in memory, and its own rollback journal only serves savepoints. What is deleted
+ * is overwritten, so that it is not in the next checkpoint's free pages.
+ */
+const PRAGMAS = 'PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON; PRAGMA cache_size = -16384;';
 
 export async function openDatabase(bytes: Uint8Array | undefined): Promise<SqliteDatabase> {
   const sql = await initSqlJs();

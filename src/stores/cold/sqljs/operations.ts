@@ -12,6 +12,8 @@ import type { OperationName } from './protocol.ts';
  */
 export interface Operation {
   writes: boolean;
+  /** Removes what people said: the journal must soon forget it too. */
+  erases?: true;
   run(db: SqliteDatabase, args: readonly unknown[]): unknown;
 }
 /** The arguments were written by the store itself, of the types that its contract names. */
@@ -31,8 +33,8 @@ export const OPERATIONS: Record<OperationName, Operation> = {
   sessionVersion: read((db, project: string, session: string) => Number(db.all(sql.SESSION_VERSION, [encodeText(project), encodeText(session)])[0]?.[0] ?? 0)),
   appendTurn: write((db, turn: TurnRecord) => appendTurn(db, turn)),
   listSessions: read(listSessions),
-  deleteSession: write((db, project: string, session: string) => deleteSession(db, encodeText(project), encodeText(session))),
-  deleteSessionsBefore: write(deleteSessionsBefore),
+  deleteSession: { ...write((db, project: string, session: string) => deleteSession(db, encodeText(project), encodeText(session))), erases: true },
+  deleteSessionsBefore: { ...write(deleteSessionsBefore), erases: true },
   getValue: read((db, key: string, now: number) => {
     const value = db.all(sql.GET_VALUE, [encodeText(key), now])[0]?.[0];
     return value === undefined ? undefined : decodeText(String(value));

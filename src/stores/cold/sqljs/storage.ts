@@ -14,6 +14,8 @@ export interface Storage {
   readonly db: SqliteDatabase;
   /** Durable when it returns. */
   journal(texts: readonly string[]): void;
+  /** The journal holds what has been deleted since: the next checkpoint comes soon. */
+  eraseSoon(): void;
   /** Is it time for a checkpoint? */
   due(): boolean;
   /** Writes the whole database to its file; journals that it covers are removed. Called between batches. */
@@ -24,6 +26,7 @@ export interface Storage {
 const SMALLEST_JOURNAL = 8 * 2 ** 20;
 const LARGEST_JOURNAL = 64 * 2 ** 20;
 const CHECKPOINT_EVERY_MS = 300_000;
+const ERASE_AFTER_MS = 15_000;
 const RETRY_MS = 30_000;
 const ADVICE_BYTES = 512 * 2 ** 20;
 
@@ -31,7 +34,7 @@ export async function openStorage({ file, owner }: ThreadOptions, replay: (db: S
   if (file === undefined) {
     const db = await openDatabase(undefined);
     migrate(db);
-    return { db, journal: () => {}, due: () => false, checkpoint: async () => {}, close: async () => db.close() };
+    return { db, journal: () => {}, eraseSoon: () => {}, due: () => false, checkpoint: async () => {}, close: async () => db.close() };
   }
   mkdirSync(dirname(file), { recursive: true });
   const lock = await takeLock(file, owner);
@@ -130,6 +133,7 @@ class FileStorage implements Storage {
   #checkpointed: number;
   #running: Promise<void> | undefined;
   #notBefore = 0;
+  #erase = false;
   #advised = false;
 
   constructor(file: string, db: SqliteDatabase, old: OldJournals, lock: { release(): void }, notice: Notice) {
@@ -149,6 +153,10 @@ class FileStorage implements Storage {
     this.#writer.commit(texts.map((text) => ({ number: ++this.#number, text })));
   }
 
+  eraseSoon(): void {
+    this.#erase = true;
+  }
+
   #pending(): number {
     return this.#writer.length() + this.#coveredBytes;
   }
@@ -160,7 +168,7 @@ class FileStorage implements Storage {
     const now = performance.now();
     if (this.#running !== undefined || now < this.#notBefore || !this.#dirty()) return false;
     const bytes = Math.min(LARGEST_JOURNAL, Math.max(SMALLEST_JOURNAL, this.db.size() / 4));
-    return this.#pending() > bytes || now - this.#checkpointed > CHECKPOINT_EVERY_MS;
+    return this.#pending() > bytes || now - this.#checkpointed > (this.#erase ? ERASE_AFTER_MS : CHECKPOINT_EVERY_MS);
   }
 
   checkpoint(): Promise<void> {
@@ -196,6 +204,7 @@ class FileStorage implements Storage {
   async #write(): Promise<void> {
     try {
       const bytes = this.#snapshot();
+      this.#erase = false;
       const covered = [...this.#covered];
       const coveredBytes = this.#coveredBytes;
       await replaceFile(this.#file, bytes);

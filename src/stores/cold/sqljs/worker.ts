@@ -37,6 +37,7 @@ function runBatch(storage: Storage): void {
   try {
     if (failing && records.length === 0) records.push('healthy\n[]');
     if (records.length > 0) storage.journal(records);
+    if (batch.some(([, operation]) => OPERATIONS[operation].erases === true)) storage.eraseSoon();
     db.run('COMMIT');
     failing = false;
     send({ replies });

@@ -29,11 +29,13 @@ export function parseRedisUrl(url: string): Address {
   const common: Options = {
     ...(first.username === '' ? {} : { username: decodeURIComponent(first.username) }),
     ...(first.password === '' ? {} : { password: decodeURIComponent(first.password) }),
-    ...(scheme.startsWith('rediss') ? { tls: { servername: first.hostname } } : {}),
+    ...(scheme.startsWith('rediss') ? { tls: {} } : {}),
   };
   const path = last.pathname;
   const [, name = '', database = ''] = path.split('/');
-  if (scheme.endsWith('sentinel')) return { kind: 'sentinel', options: { ...common, sentinels: places, name: name || 'mymaster', db: Number(database) || 0 } };
+  const sentinelTls = common.tls === undefined ? {} : { sentinelTLS: {}, enableTLSForSentinelMode: true };
+  if (scheme.endsWith('sentinel'))
+    return { kind: 'sentinel', options: { ...common, ...sentinelTls, sentinels: places, name: name || 'mymaster', db: Number(database) || 0 } };
   if (places.length > 1) return { kind: 'cluster', nodes: places, options: common };
   return { kind: 'single', options: { ...common, ...places[0], db: Number(name) || 0 } };
 }
@@ -58,11 +60,16 @@ const RELIABLE: Options = {
   reconnectOnError: (error) => error.message.startsWith('READONLY'),
 };
 
+/** Names that nodes are known by are left as they are: their certificates were made for these. */
+function asAnnounced(address: string, found: (error: null, address: string) => void): void {
+  found(null, address);
+}
+
 /** The client library is only loaded where there is a Redis to talk to. */
 export async function createClient(address: Address): Promise<Client> {
   const { Cluster, Redis } = await import('ioredis');
   if (address.kind !== 'cluster') return new Redis({ ...RELIABLE, ...address.options });
   const { retryStrategy: _, enableOfflineQueue: __, ...shared } = { ...RELIABLE, ...address.options };
-  const own = { lazyConnect: true, enableOfflineQueue: false, clusterRetryStrategy: pause, slotsRefreshTimeout: CONNECT_MS };
+  const own = { lazyConnect: true, enableOfflineQueue: false, clusterRetryStrategy: pause, slotsRefreshTimeout: CONNECT_MS, dnsLookup: asAnnounced };
   return new Cluster(address.nodes, { ...own, redisOptions: shared });
 }
