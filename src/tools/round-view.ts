@@ -80,14 +80,15 @@ export class RoundView {
     const delta = choice?.delta;
     if (view.usage) this.usage = view.usage;
     if (choice?.finish_reason) this.finish = view;
-    const plain = !view.usage && !choice?.finish_reason && !delta?.tool_calls;
+    const plain = !view.usage && !choice?.finish_reason && !delta?.tool_calls && !delta?.thinking_blocks;
     if (plain && this.#first) return chunk;
     return this.#rewritten(view, choice, delta);
   }
 
   #rewritten(view: Readonly<ChatChunk>, choice: ChunkChoice | undefined, delta: Delta | undefined): Chunk | undefined {
     const { usage: _usage, choices: _choices, ...head } = view;
-    const { role, tool_calls, ...said } = delta ?? {};
+    // Signed thinking is told once, with the answer's own finish: SDKs do not join a list that comes twice.
+    const { role, tool_calls, thinking_blocks: _signed, ...said } = delta ?? {};
     const calls = tool_calls ? this.#toClients(tool_calls) : [];
     const shown: Delta = { ...(role && this.#first ? { role } : {}), ...said, ...(calls.length > 0 ? { tool_calls: calls } : {}) };
     const empty = !(role && this.#first) && calls.length === 0 && Object.values(said).every((value) => value === null || value === undefined || value === '');

@@ -91,7 +91,8 @@ class Rounds {
     const choice = view.finish?.choices[0];
     const rest = view.rest();
     const finish_reason = toFinishReason(choice?.finish_reason, calls.length);
-    const last: ChunkChoice[] = [{ index: 0, delta: {}, finish_reason }];
+    const thinking_blocks = view.message()?.thinking_blocks;
+    const last: ChunkChoice[] = [{ index: 0, delta: thinking_blocks ? { thinking_blocks } : {}, finish_reason }];
     const more = rest.length > 0 ? [this.#chunk([{ index: 0, delta: { tool_calls: rest }, finish_reason: null }])] : [];
     facts.finishReason = finish_reason;
     if (usage) facts.usage = usage;
