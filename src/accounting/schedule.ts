@@ -1,4 +1,4 @@
-import type { Config, ModelEntry, ScheduleConfig } from '../contracts/config.ts';
+import type { ModelEntry, ScheduleConfig } from '../contracts/config.ts';
 import type { Exchange, RouteDecision } from '../contracts/exchange.ts';
 import { inBand } from './bands.ts';
 
