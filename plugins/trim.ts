@@ -11,6 +11,13 @@ export default definePlugin({
       const fitted = await rooms.context.fit(exchange, attempt.request ?? request, attempt.upstream);
       if (fitted.request !== request) attempt.request = fitted.request;
       const answer = await next();
+      const { left } = fitted;
+      if (left && session && exchange.config.session.summarize_dropped && !answer.error) {
+        void rooms.context.recap(exchange, left, (question, { id, upstreams: [upstream] }) => {
+          if (upstream === undefined) throw new Error(`the model ${id} has no upstream`);
+          return next(exchange.fork({ request: question, attempt: { number: 1, model: id, upstream }, detached: true }));
+        });
+      }
       if (session) {
         answer.facts.trimmedMessages = fitted.dropped;
         answer.facts.contextTokens = fitted.tokens;

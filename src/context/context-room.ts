@@ -1,21 +1,26 @@
+import type { ColdStore } from '../contracts/cold-store.ts';
 import type { ContextRoom } from '../contracts/rooms.ts';
-import type { Log, Metrics } from '../contracts/telemetry.ts';
+import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import { createCounter } from './counter.ts';
 import { scaled, scaleOf } from './encoding.ts';
 import { type FitParts, Fitting } from './fit.ts';
 import { MessageCounts } from './message-counts.ts';
+import { Recaps } from './recaps.ts';
 import { ToolResults } from './tool-results.ts';
 
 export interface ContextDeps {
+  cold: ColdStore;
+  environment: Environment;
   log: Log;
   metrics: Metrics;
 }
 
 /** Counts, trims and summarises. `close` ends the counting thread. */
-export function createContextRoom({ log, metrics }: ContextDeps): ContextRoom & { close(): Promise<void> } {
+export function createContextRoom({ cold, environment, log, metrics }: ContextDeps): ContextRoom & { close(): Promise<void> } {
   const counter = createCounter(log);
   const counts = new MessageCounts(counter);
-  const parts: FitParts = { counter, counts, results: new ToolResults() };
+  const recaps = new Recaps({ cold, environment, log });
+  const parts: FitParts = { counter, counts, results: new ToolResults(), recaps };
   const trimmed = metrics.counter('hermes_trimmed_messages_total', 'Messages of histories that were left out to fit a target');
 
   return {
@@ -34,6 +39,7 @@ export function createContextRoom({ log, metrics }: ContextDeps): ContextRoom & 
     remember(turn, copies, stored) {
       counts.remember(turn, copies, stored);
     },
+    recap: (exchange, left, ask) => recaps.renew(exchange, left, ask),
     close: () => counter.close(),
   };
 }

@@ -7,6 +7,7 @@ import type { Counter } from './counter.ts';
 import { type Scale, scaled, scaleOf } from './encoding.ts';
 import type { MessageCounts, Recalled } from './message-counts.ts';
 import { ANSWER_FRAME } from './message-size.ts';
+import type { Recaps } from './recaps.ts';
 import { DEFAULT_RULE, type ToolResults, toolsOfResults } from './tool-results.ts';
 import { toUnits, type Unit } from './units.ts';
 
@@ -14,6 +15,7 @@ export interface FitParts {
   counter: Counter;
   counts: MessageCounts;
   results: ToolResults;
+  recaps: Recaps;
 }
 
 /** Fits one request to one target. */
@@ -102,12 +104,14 @@ export class Fitting {
     return Promise.all(this.#messages.map((message) => this.#parts.counts.exactly(message, this.#scale, this.#recalled)));
   }
 
-  #drop(tokens: readonly number[], overhead: number): FitResult {
+  async #drop(tokens: readonly number[], overhead: number): Promise<FitResult> {
     const { wanted, possible } = this.#budget;
     const cost = (unit: Unit): number => unit.indexes.reduce((total, index) => total + (tokens[index] ?? 0), 0);
     const units = toUnits(this.#messages);
     let used = overhead + sum(units.filter((unit) => unit.pinned).map(cost));
     if (used > possible) throw this.#tooLong(used);
+    const recap = await this.#recap(wanted - used);
+    used += recap?.tokens ?? 0;
     const kept = new Set(units.filter((unit) => unit.pinned));
     for (const unit of units.toReversed()) {
       if (unit.pinned) continue;
@@ -118,9 +122,21 @@ export class Fitting {
       kept.add(unit);
     }
     const indexes = new Set([...kept].flatMap((unit) => unit.indexes));
-    const dropped = this.#messages.length - indexes.size;
-    if (dropped > 0) this.#messages = this.#messages.filter((_message, index) => indexes.has(index));
-    return this.#done(dropped, used);
+    const left = this.#messages.filter((_message, index) => !indexes.has(index));
+    if (left.length === 0) return this.#done(0, used);
+    const stays = this.#messages.filter((_message, index) => indexes.has(index));
+    const begins = stays.findIndex(({ role }) => role !== 'system' && role !== 'developer');
+    this.#messages = recap ? stays.toSpliced(Math.max(0, begins), 0, recap.message) : stays;
+    return { ...this.#done(left.length, used), left };
+  }
+
+  /** The summary of what went in earlier turns, where there is one and room for it. */
+  async #recap(room: number): Promise<{ message: ChatMessage; tokens: number } | undefined> {
+    const { session, config } = this.#exchange;
+    if (!session || !config.session.summarize_dropped) return undefined;
+    const message = await this.#parts.recaps.find(session);
+    const tokens = message ? await this.#parts.counts.exactly(message, this.#scale) : 0;
+    return message && tokens <= room ? { message, tokens } : undefined;
   }
 
   /** What the model reads beside the messages. */

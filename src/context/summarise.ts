@@ -76,7 +76,7 @@ function reduce(value: unknown, bounds: Bounds, depth: number): unknown {
   return Object.fromEntries(kept);
 }
 
-function headAndTail(text: string, chars: number): string {
+export function headAndTail(text: string, chars: number): string {
   const head = Math.ceil(chars * 0.6);
   const tail = chars - head;
   let start = head;

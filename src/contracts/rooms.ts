@@ -215,9 +215,16 @@ export interface ContextRoom {
   countText(text: string, modelName: string): Promise<number> | number;
   /** These messages of the turn's history are copies of stored ones, in that order: not counted again while their content stays as it is. */
   remember(turn: SessionTurn, copies: readonly ChatMessage[], stored: readonly StoredMessage[]): void;
+  /**
+   * `session.summarize_dropped`: lets `ask` (one call of that model) sum up what trimming left out; later fits of the session put the
+   * summary in its place. In the background: never rejects, nobody waits.
+   */
+  recap(exchange: Exchange, left: readonly ChatMessage[], ask: (request: ChatRequest, model: ModelEntry) => Promise<Answer>): Promise<void>;
 }
 export interface FitResult {
   request: ChatRequest;
+  /** What went, oldest first. */
+  left?: readonly ChatMessage[];
   budget: number;
   kept: number;
   dropped: number;

@@ -1,3 +1,4 @@
+import { recapKey } from '../context/recaps.ts';
 import { type ColdStore, type StoredMessage, type TurnRecord, VersionConflict } from '../contracts/cold-store.ts';
 import { HermesError } from '../contracts/errors.ts';
 import type { Exchange, Facts } from '../contracts/exchange.ts';
@@ -92,6 +93,8 @@ export class SessionOpenTurn implements OpenTurn {
       model: facts.model ?? exchange.route?.model ?? '',
     };
     const version = await this.#store(exchange, turn);
+    // A summary may tell of what no longer counts.
+    if (supersedeFrom !== undefined) await this.#deps.cold.deleteValue(recapKey(name.project, name.session)).catch(() => undefined);
     await this.#toHot(exchange, turn, version);
   }
 

@@ -1,3 +1,4 @@
+import { recapKey } from '../context/recaps.ts';
 import type { ColdStore, StoredMessage } from '../contracts/cold-store.ts';
 import type { Config } from '../contracts/config.ts';
 import type { Exchange, SessionTurn } from '../contracts/exchange.ts';
@@ -142,6 +143,7 @@ class Sessions implements SessionsRoom {
     const { hot, cold, log } = this.#deps;
     const { key } = toSessionName(project, session);
     const existed = await cold.deleteSession(project, session);
+    await cold.deleteValue(recapKey(project, session));
     // Away: the store deletes it before it is used again.
     await hot.deleteSession(key).catch((thrown) => log.warn({ err: thrown }, 'a deleted session could not be deleted in the hot store yet'));
     return existed;

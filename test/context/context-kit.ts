@@ -3,16 +3,17 @@ import type { Config } from '../../src/contracts/config.ts';
 import type { UpstreamTarget } from '../../src/contracts/exchange.ts';
 import type { FitResult } from '../../src/contracts/rooms.ts';
 import { PipelineExchange } from '../../src/pipeline/exchange.ts';
+import createSqlJs from '../../src/stores/cold/sqljs.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { ExchangeTrace } from '../../src/telemetry/trace.ts';
 import type { ChatMessage, ChatRequest } from '../../src/wire/chat.ts';
 import { makeConfig } from '../config/make-config.ts';
-import { recordLog } from '../stores/fixture.ts';
+import { environment, recordLog, storeOptions } from '../stores/fixture.ts';
 
 /** n tokens, in both encodings. */
 export const hellos = (n: number): string => Array(n).fill('hello').join(' ');
 
-export const room = createContextRoom({ log: recordLog(), metrics: createMetrics() });
+export const room = createContextRoom({ cold: createSqlJs(storeOptions('sqlite::memory:')), environment, log: recordLog(), metrics: createMetrics() });
 
 export function target(over: Partial<UpstreamTarget> = {}): UpstreamTarget {
   return {

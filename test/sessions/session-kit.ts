@@ -121,7 +121,7 @@ export interface HouseOptions {
   cold?: ColdStore;
 }
 
-export const sharedContext = createContextRoom({ log: recordLog(), metrics: createMetrics() });
+export const sharedContext = createContextRoom({ cold: createSqlJs(storeOptions('sqlite::memory:')), environment, log: recordLog(), metrics: createMetrics() });
 
 /** The plugin `session` in a real pipeline, before a model that is a function. */
 export async function house({ session = {}, hot, cold }: HouseOptions = {}): Promise<House> {
