@@ -1,7 +1,16 @@
-import type { ChatMessage, ChatRequest, Usage } from '../wire/chat.ts';
-import type { Config, PricingConfig, Priority } from './config.ts';
+import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
+import type { Answer, AnswerInit } from './answer.ts';
+import type { Config, Priority } from './config.ts';
 import type { HermesError } from './errors.ts';
-import type { ChunkStream, Form } from './stream.ts';
+import type { ModelCall } from './model-call.ts';
+import type { Form } from './stream.ts';
+import type { Trace } from './trace.ts';
+import type { UpstreamTarget } from './upstream-target.ts';
+
+export type * from './answer.ts';
+export type * from './model-call.ts';
+export type * from './trace.ts';
+export type * from './upstream-target.ts';
 
 /** Hermes' extension fields, typed, already taken out of the request. Absent when the caller did not say. */
 export interface Ask {
@@ -111,176 +120,6 @@ export interface Attempt {
   upstream: UpstreamTarget;
   /** The messages fitted to this target by `trim`; the request itself stays as it was. */
   request?: ChatRequest;
-}
-
-/** Where a call goes: one block of address, key, name, version, price, window and abilities. Made by `config`. */
-export interface UpstreamTarget {
-  /** As shown to callers: a model's id, or `provider/model_name`. */
-  id: string;
-  /** Address, name and a hash of the key: the breaker's identity. */
-  identity: string;
-  /** The provider's file name: `openai`, `anthropic`, `simulator` … */
-  provider: string;
-  modelName: string;
-  apiBase: string;
-  apiKeyEnv: string | undefined;
-  /** The secret itself. Never logged, never enumerated: see `config`. */
-  readonly apiKey: string | undefined;
-  apiVersion: string | undefined;
-  headers: Readonly<Record<string, string>>;
-  query: Readonly<Record<string, string>>;
-  extraBody: Readonly<Record<string, unknown>>;
-  /** Default and ceiling of the answer, in tokens. */
-  maxTokens: number | undefined;
-  contextWindow: number | undefined;
-  /** One attempt to the response's end; in a stream: between chunks. */
-  timeoutMs: number;
-  /** Streams: until the first content. */
-  firstTokenTimeoutMs: number;
-  supports: { vision: boolean; tools: boolean; json_schema: boolean };
-  reasoning: 'send' | 'strip' | undefined;
-  /** The registry model whose prices hold. */
-  pricedAs: string;
-  /** Prices of the list entry itself; they win over `pricedAs`. */
-  pricing?: readonly PricingConfig[] | undefined;
-  weight: number;
-  /** Provider-specific settings of the model (`max_tokens_field`, `stream_options`, …). */
-  quirks: Readonly<Record<string, unknown>>;
-}
-
-export interface TokenCounts {
-  /** Includes the cached ones. */
-  input: number;
-  cached: number;
-  cacheWrite: number;
-  /** Includes the reasoning ones. */
-  output: number;
-  reasoning: number;
-}
-
-/** One finished upstream call: the only thing that accounting counts. Made by `send` alone, once a call however it ends. */
-export interface ModelCall {
-  id: string;
-  /** The exchange's `x-request-id`. */
-  traceId: string;
-  requestId: string;
-  /** Unix milliseconds. */
-  startedAt: number;
-  durationMs: number;
-  /** Until the first content of a stream. */
-  firstTokenMs: number | undefined;
-  model: string;
-  upstream: string;
-  upstreamIdentity: string;
-  provider: string;
-  route: string;
-  service: string;
-  project: string;
-  user: string | undefined;
-  session: string | undefined;
-  /** The principal's id. */
-  key: string;
-  outcome: 'ok' | 'error' | 'timeout' | 'rate_limited' | 'aborted';
-  status: number | undefined;
-  error: string | undefined;
-  tokens: TokenCounts;
-  /** No usage came: the counts are ours. */
-  estimated: boolean;
-  /** An answer began; only then do `per_request` prices and estimates count. */
-  answered: boolean;
-  /** Integer nano-dollars; undefined when nobody gave a price. Filled in by accounting. */
-  costNanoUsd: number | undefined;
-  shadow: boolean;
-}
-
-export interface ToolCallFact {
-  tool: string;
-  request_id: string;
-  status: 'ok' | 'error' | 'timeout' | 'unavailable' | 'invalid' | 'replayed' | 'unknown';
-  ms: number;
-  /** Requests sent to the tool; 0 when its stored result was taken. For the log. */
-  tries?: number;
-}
-/** The first choice's own outcome, beside a degraded answer. */
-export interface Original {
-  model: string;
-  upstream: string;
-  status: number;
-  error: { message: string; type: string; code: string | null } | null;
-  content: string | null;
-}
-/** What is known of an answer. Lives on the answer, not on the exchange, so that a joiner and a replay carry the leader's; live until the end. */
-export interface Facts {
-  requestId?: string | undefined;
-  route?: string | undefined;
-  model?: string | undefined;
-  upstream?: string | undefined;
-  attempts?: number | undefined;
-  degraded?: boolean | undefined;
-  original?: Original | undefined;
-  droppedParams?: string[] | undefined;
-  toolCalls?: ToolCallFact[] | undefined;
-  unavailableTools?: string[] | undefined;
-  sessionId?: string | undefined;
-  sessionMessages?: number | undefined;
-  /** Messages that trimming left out, and the tokens that were sent. */
-  trimmedMessages?: number | undefined;
-  contextTokens?: number | undefined;
-  usage?: Usage | undefined;
-  finishReason?: string | undefined;
-  upstreamFinishReason?: string | undefined;
-  /** Milliseconds spent waiting for upstreams and tools: the rest is hermes' own. */
-  waitedMs?: number | undefined;
-  replayed?: boolean | undefined;
-}
-
-export interface Answer {
-  status: number;
-  /** Lower-case names. Free to change after `await next()`; too late only when a heartbeat has committed the 200. */
-  headers: Record<string, string>;
-  /** A completion (sent as JSON, or as SSE when that was asked). Parsed when looked at, compared before it is written. */
-  body: unknown;
-  /** The same for hermes' own steps, which do not change it: no comparison is paid. */
-  readonly view: unknown;
-  /** The body as it came, while nobody has replaced it. */
-  readonly raw: { bytes: Uint8Array; form: Form } | undefined;
-  /** Instead of a body. */
-  stream: ChunkStream | undefined;
-  /** Status >= 400 made by us or an upstream; the edge makes the body in the client's form. */
-  error: HermesError | undefined;
-  /** The finish event waits for the `onEnd`s too, not the terminal marker alone. */
-  holdFinish: boolean;
-  facts: Facts;
-}
-/** What a step may put on `exchange.answer`. */
-export interface AnswerInit {
-  status?: number;
-  headers?: Record<string, string>;
-  body?: unknown;
-  stream?: ChunkStream | undefined;
-  error?: HermesError | undefined;
-  holdFinish?: boolean;
-  facts?: Facts;
-}
-
-/** A span: one step's time, with what is worth knowing of it. Times in milliseconds since the exchange began. */
-export interface Span {
-  name: string;
-  startMs: number;
-  endMs: number;
-  attributes: Record<string, string | number | boolean>;
-}
-export interface Trace {
-  /** `x-request-id`. */
-  readonly id: string;
-  /** W3C trace id, 32 hex digits; taken over from an incoming `traceparent`. */
-  readonly traceId: string;
-  readonly startedAt: number;
-  /** Starts a span; the returned function ends it. */
-  span(name: string, attributes?: Record<string, string | number | boolean>): (attributes?: Record<string, string | number | boolean>) => void;
-  /** Records a span that is over; times in milliseconds of performance.now(). */
-  record(name: string, start: number, end: number, attributes?: Record<string, string | number | boolean>): void;
-  readonly spans: readonly Span[];
 }
 
 /**
