@@ -13,7 +13,7 @@ export function recordLog(): RecordedLog {
   const log: RecordedLog = { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), child: () => log };
   return log;
 }
-export const noMetrics: Metrics = {
+const noMetrics: Metrics = {
   counter: () => ({ inc: () => {} }),
   gauge: () => ({ set: () => {} }),
   histogram: () => ({ observe: () => {} }),

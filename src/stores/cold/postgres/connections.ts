@@ -13,11 +13,11 @@ const TRANSACTION_MS = 15_000;
 const MIGRATE_MS = 60_000;
 const PROBE_EVERY_MS = 300;
 
-export interface Result {
+interface Result {
   rows: Row[];
   count: number;
 }
-export interface QueryOptions {
+interface QueryOptions {
   limitMs?: number;
   /** It may be sent a second time when its connection broke under it. */
   repeatable?: boolean;

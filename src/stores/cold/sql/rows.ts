@@ -83,7 +83,7 @@ export function toSummary(row: Row): SessionSummary {
 }
 
 /** A cursor is opaque to callers; one that is not ours begins at the beginning rather than failing. */
-export function encodeCursor(place: readonly (string | number)[]): string {
+function encodeCursor(place: readonly (string | number)[]): string {
   return Buffer.from(JSON.stringify(place)).toString('base64url');
 }
 export function decodeCursor(cursor: string | undefined, length: number): (string | number)[] | undefined {

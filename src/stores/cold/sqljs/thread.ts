@@ -24,7 +24,7 @@ const RESTART_MS = 500;
 /** Source files run under a TypeScript loader (development, tests), which a new thread does not inherit; compiled ones need none. */
 function startWorker(workerData: ThreadOptions): Worker {
   const extension = extname(fileURLToPath(import.meta.url));
-  const entry = new URL(`./worker${extension}`, import.meta.url);
+  const entry = new URL(`./database-worker${extension}`, import.meta.url);
   if (extension !== '.ts') return new Worker(entry, { workerData });
   const loader = `import { register } from ${JSON.stringify(import.meta.resolve('tsx/esm/api'))}; register(); await import(${JSON.stringify(entry.href)});`;
   return new Worker(new URL(`data:text/javascript,${encodeURIComponent(loader)}`), { workerData, execArgv: [] });
