@@ -1,11 +1,11 @@
 import { defineDoor } from '../contracts/door.ts';
 import { HermesError } from '../contracts/errors.ts';
 import { isRecord } from '../wire/json.ts';
+import { liftAsk } from '../wire/lift-ask.ts';
 import { toAnswer } from './anthropic-messages/to-answer.ts';
 import { toAnthropicError } from './anthropic-messages/to-error.ts';
 import { toChatRequest } from './anthropic-messages/to-request.ts';
 import { AnthropicWriter } from './anthropic-messages/writer.ts';
-import { liftAsk } from './openai-chat/lift-ask.ts';
 
 /** `POST /v1/messages`: clients that speak Anthropic, of both API versions. */
 export default defineDoor({

@@ -1,7 +1,7 @@
 import { defineDoor } from '../contracts/door.ts';
 import { HermesError, toErrorBody } from '../contracts/errors.ts';
 import { isRecord } from '../wire/json.ts';
-import { liftAsk } from './openai-chat/lift-ask.ts';
+import { liftAsk } from '../wire/lift-ask.ts';
 import { sessionOf } from './openai-responses/response-id.ts';
 import { toChatRequest } from './openai-responses/to-request.ts';
 import { toResponse } from './openai-responses/to-response.ts';

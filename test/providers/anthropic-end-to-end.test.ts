@@ -10,12 +10,19 @@ import { createLog } from '../../src/telemetry/log.ts';
 
 const KEY = 'sk-end-to-end-0123456789abcdef';
 type Event = { type: string } & Record<string, unknown>;
-const START: Event = { type: 'message_start', message: { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-up', content: [], usage: { input_tokens: 3, output_tokens: 1 } } };
+const START: Event = {
+  type: 'message_start',
+  message: { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-up', content: [], usage: { input_tokens: 3, output_tokens: 1 } },
+};
 const TEXT: Event[] = [
   { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
   { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'half' } },
 ];
-const stop = (reason: string): Event[] => [{ type: 'content_block_stop', index: 0 }, { type: 'message_delta', delta: { stop_reason: reason }, usage: { output_tokens: 2 } }, { type: 'message_stop' }];
+const stop = (reason: string): Event[] => [
+  { type: 'content_block_stop', index: 0 },
+  { type: 'message_delta', delta: { stop_reason: reason }, usage: { output_tokens: 2 } },
+  { type: 'message_stop' },
+];
 const OVERLOADED: Event = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
 
 function events(response: ServerResponse, list: Event[]): void {
@@ -24,23 +31,51 @@ function events(response: ServerResponse, list: Event[]): void {
   response.end();
 }
 const message = (response: ServerResponse, content: object[], stop_reason: string, more: object = {}): unknown =>
-  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-up', content, stop_reason, usage: { input_tokens: 3, output_tokens: 2 }, ...more }));
+  response
+    .writeHead(200, { 'content-type': 'application/json' })
+    .end(
+      JSON.stringify({
+        id: 'msg_1',
+        type: 'message',
+        role: 'assistant',
+        model: 'claude-up',
+        content,
+        stop_reason,
+        usage: { input_tokens: 3, output_tokens: 2 },
+        ...more,
+      }),
+    );
 
 /** What each upstream model does. */
 const BEHAVIOURS: Record<string, (response: ServerResponse, stream: boolean) => unknown> = {
-  good: (response, stream) => (stream ? events(response, [START, ...TEXT, ...stop('end_turn')]) : message(response, [{ type: 'text', text: 'half' }], 'end_turn')),
+  good: (response, stream) =>
+    stream ? events(response, [START, ...TEXT, ...stop('end_turn')]) : message(response, [{ type: 'text', text: 'half' }], 'end_turn'),
   'dies-before-content': (response) => events(response, [START, { type: 'ping' }, OVERLOADED]),
   'dies-first': (response) => events(response, [OVERLOADED]),
   'dies-in-the-middle': (response) => events(response, [START, ...TEXT, OVERLOADED]),
   'cut-in-the-middle': (response) => events(response, [START, ...TEXT]),
   'cut-in-arguments': (response) =>
-    events(response, [START, { type: 'content_block_start', index: 0, content_block: { type: 'tool_use', id: 't', name: 'f', input: {} } }, { type: 'content_block_delta', index: 0, delta: { type: 'input_json_delta', partial_json: '{"a' } }]),
+    events(response, [
+      START,
+      { type: 'content_block_start', index: 0, content_block: { type: 'tool_use', id: 't', name: 'f', input: {} } },
+      { type: 'content_block_delta', index: 0, delta: { type: 'input_json_delta', partial_json: '{"a' } },
+    ]),
   refuses: (response, stream) =>
     stream
-      ? events(response, [START, { type: 'message_delta', delta: { stop_reason: 'refusal', stop_details: { type: 'refusal', explanation: 'No.' } }, usage: { output_tokens: 2 } }, { type: 'message_stop' }])
+      ? events(response, [
+          START,
+          { type: 'message_delta', delta: { stop_reason: 'refusal', stop_details: { type: 'refusal', explanation: 'No.' } }, usage: { output_tokens: 2 } },
+          { type: 'message_stop' },
+        ])
       : message(response, [], 'refusal', { stop_details: { type: 'refusal', explanation: 'No.' } }),
-  'without-money': (response) => response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: 'Your credit balance is too low' } })),
-  'too-long': (response) => response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: 'prompt is too long: 9 tokens > 5 maximum' } })),
+  'without-money': (response) =>
+    response
+      .writeHead(400, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: 'Your credit balance is too low' } })),
+  'too-long': (response) =>
+    response
+      .writeHead(400, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: 'prompt is too long: 9 tokens > 5 maximum' } })),
 };
 
 let directory: string;
@@ -56,15 +91,21 @@ before(async () => {
   });
   await new Promise<void>((done) => upstream.listen(0, '127.0.0.1', done));
   const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
-  const model = (id: string, extra = ''): string => `  - { id: ${id}, provider: anthropic, model_name: ${id}, api_base: "${url}", api_key_env: ANT_KEY${extra} }`;
+  const model = (id: string, extra = ''): string =>
+    `  - { id: ${id}, provider: anthropic, model_name: ${id}, api_base: "${url}", api_key_env: ANT_KEY${extra} }`;
   const pair = (id: string): string =>
     `  - { id: ${id}-then-good, failover: { strategy: priority, failure_threshold: 50, upstreams: [{ target: ${id}, weight: 1 }, { target: good, weight: 1 }] } }`;
   const text = `
 server: { host: 127.0.0.1, port: 0 }
 auth: { keys: [{ id: main, key_env: MAIN_KEY, service: s, services: ["*"], project: p, projects: ["*"], models: ["*"], tools: ["*"], user_levels: ["*"] }] }
 models:
-${Object.keys(BEHAVIOURS).map((id) => model(id)).join('\n')}
-${Object.keys(BEHAVIOURS).filter((id) => id !== 'good').map(pair).join('\n')}
+${Object.keys(BEHAVIOURS)
+  .map((id) => model(id))
+  .join('\n')}
+${Object.keys(BEHAVIOURS)
+  .filter((id) => id !== 'good')
+  .map(pair)
+  .join('\n')}
 default_model: good
 session: { storage: { hot_backend: memory, cold_backend: sqlite } }
 `;
@@ -88,12 +129,29 @@ interface Told {
 }
 async function ask(model: string, stream: boolean, more: object = {}, headers: Record<string, string> = {}): Promise<Told> {
   const body = JSON.stringify({ model, stream, messages: [{ role: 'user', content: 'hi' }], ...more });
-  const response = await fetch(`http://127.0.0.1:${app.port}/v1/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json', ...headers }, body });
+  const response = await fetch(`http://127.0.0.1:${app.port}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json', ...headers },
+    body,
+  });
   const raw = await response.text();
   const streamed = response.headers.get('content-type')?.includes('event-stream');
-  const data = (streamed ? raw.split('\n\n').filter((line) => line.startsWith('data: {')).map((line) => line.slice(6)) : [raw]).map((line) => JSON.parse(line));
+  const data = (
+    streamed
+      ? raw
+          .split('\n\n')
+          .filter((line) => line.startsWith('data: {'))
+          .map((line) => line.slice(6))
+      : [raw]
+  ).map((line) => JSON.parse(line));
   const choices = data.flatMap((one) => (Array.isArray(one.choices) ? one.choices : []));
-  return { status: response.status, headers: response.headers, raw, data, text: choices.map((choice) => (choice.delta ?? choice.message)?.content ?? '').join('') };
+  return {
+    status: response.status,
+    headers: response.headers,
+    raw,
+    data,
+    text: choices.map((choice) => (choice.delta ?? choice.message)?.content ?? '').join(''),
+  };
 }
 const errors = (told: Told): unknown[] => told.data.filter((one) => one.error);
 
@@ -139,6 +197,7 @@ describe('what was lost in translation is told', () => {
     });
   test('n above 1 is refused', async () => assert.equal((await ask('good', false, { n: 2 })).status, 400));
   test('an answer has the time at which it was made', async () => {
-    for (const stream of [false, true]) for (const one of (await ask('good', stream)).data) assert.ok(Math.abs(Number(one.created) - Date.now() / 1000) < 60, JSON.stringify(one));
+    for (const stream of [false, true])
+      for (const one of (await ask('good', stream)).data) assert.ok(Math.abs(Number(one.created) - Date.now() / 1000) < 60, JSON.stringify(one));
   });
 });
