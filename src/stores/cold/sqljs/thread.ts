@@ -42,6 +42,8 @@ class Thread implements DatabaseThread {
   #outgoing: Request[] = [];
   #nextId = 1;
   #closed = false;
+  /** Once it has been open it is opened anew for as long as it takes; a first start that fails is the caller's affair. */
+  #opened = false;
 
   constructor(options: ThreadOptions, log: Log) {
     this.#options = options;
@@ -61,10 +63,11 @@ class Thread implements DatabaseThread {
       if ('replies' in message) this.#settle(message.replies);
       else if ('log' in message) this.#log[message.log.level](message.log.fields, message.log.message);
       else if ('opened' in message) {
+        this.#opened = true;
         opened();
         this.#hold();
       } else if ('failed' in message) {
-        this.#closed = true;
+        this.#closed = !this.#opened;
         failed(new Error(message.failed));
       }
     });
