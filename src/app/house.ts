@@ -18,7 +18,6 @@ import { createMemoryBuckets } from '../limits/memory-buckets.ts';
 import { rawAnswer } from '../pipeline/answer.ts';
 import type { Terminal } from '../pipeline/compose.ts';
 import { createGeneration, type Generation } from '../pipeline/generation.ts';
-import { loadOwnFolder } from '../pipeline/load-folder.ts';
 import { type LoadedPlugin, loadPlugins } from '../pipeline/load-plugins.ts';
 import { createRoutingRoom } from '../routing/routing-room.ts';
 import { createSessionsRoom } from '../sessions/sessions-room.ts';
@@ -31,8 +30,7 @@ import { createSend } from '../upstream/send.ts';
 import { createUpstreamRoom } from '../upstream/upstream-room.ts';
 import { checkAdded } from './read-config.ts';
 import { loadRegistries, type Registries } from './registries.ts';
-
-type StoreFactory<T> = (options: { url: string; keyPrefix: string; log: Log; metrics: Metrics; environment: Environment }) => T;
+import { openCold, openHot } from './stores.ts';
 
 export interface HouseOptions {
   config: Config;
@@ -66,7 +64,8 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   const { providers, matchers, doors } = known;
   const plugins = await loadPlugins(config.pipeline.plugins_dir);
   for (const { plugin, replaces, file } of plugins) if (replaces) log.warn({ plugin: plugin.name, file }, "a file takes the place of hermes' own plugin");
-  const { hot, cold: stored } = await openStores(config, { log, metrics, environment });
+  const parts = { log, metrics, environment };
+  const [hot, stored] = await Promise.all([openHot(config, parts), openCold(config, parts)]);
   const ledger = new Ledger({ cold: stored, log, environment });
   const cold = withBooks(stored, ledger);
   const recorder = new Recorder(log, metrics);
@@ -145,18 +144,4 @@ export async function createHouse(options: HouseOptions, registries?: Registries
       await cold.close();
     },
   };
-}
-
-async function openStores(config: Config, parts: { log: Log; metrics: Metrics; environment: Environment }): Promise<{ hot: HotStore; cold: ColdStore }> {
-  const { storage } = config.session;
-  const [hots, colds] = await Promise.all([loadOwnFolder<StoreFactory<HotStore>>('src/stores/hot'), loadOwnFolder<StoreFactory<ColdStore>>('src/stores/cold')]);
-  const make = <T>(registry: ReadonlyMap<string, StoreFactory<T>>, name: string, url: string): T => {
-    const create = registry.get(name);
-    if (create === undefined) throw new Error(`there is no store called ${name}; there are ${[...registry.keys()].join(', ')}`);
-    return create({ url, keyPrefix: config.redis.key_prefix, ...parts });
-  };
-  const hot = make(hots, storage.hot_backend, storage.redis_url ?? '');
-  const cold = make(colds, storage.cold_backend === 'sqlite' ? 'sqljs' : 'postgres', storage.database_url);
-  await cold.open();
-  return { hot, cold };
 }
