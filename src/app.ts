@@ -1,5 +1,7 @@
+import { costReply } from './accounting/cost-reply.ts';
 import { createAdmin } from './admin/admin.ts';
 import { serveConsole } from './admin/console.ts';
+import { costRoutes } from './admin/costs.ts';
 import { debugRoutes } from './admin/debug-route.ts';
 import { operationRoutes } from './admin/operations.ts';
 import { shadowRoutes } from './admin/shadow-report.ts';
@@ -12,12 +14,14 @@ import type { LoadOptions } from './config/load.ts';
 import { createReloader, type ReloadResult } from './config/reload.ts';
 import type { Config } from './contracts/config.ts';
 import { HermesError } from './contracts/errors.ts';
+import type { Exchange } from './contracts/exchange.ts';
 import type { Log, Metrics } from './contracts/telemetry.ts';
 import type { Gateway } from './ingress/gateway.ts';
 import { type Listener, listen } from './ingress/listener.ts';
 import { createPassThrough } from './ingress/pass-through.ts';
 import { createRouter } from './ingress/router.ts';
 import { createMetrics } from './telemetry/metrics.ts';
+import { createTraceExporter } from './telemetry/otlp-exporter.ts';
 
 export interface AppOptions {
   load: LoadOptions;
@@ -45,7 +49,9 @@ export async function createApp({ load, createLog, metrics = createMetrics() }: 
   for (const warning of loaded.warnings) log.warn({}, warning);
   const house = await createHouse({ config: loaded.config, log, metrics, environment: systemEnvironment }, registries);
   const state = { draining: false };
-  const traces = new TraceSink(house, log, metrics);
+  const exporter = createTraceExporter({ endpoint: () => house.generation().config.trace.otlp_endpoint, log, metrics });
+  const keepDays = (): number => house.generation().config.trace.keep_days;
+  const traces = new TraceSink({ cold: house.cold, log, metrics, environment: systemEnvironment, keepDays, exported: exporter.add });
   const reloader = createReloader({ current: loaded, load: read, apply: ({ config }) => house.use(config), onReload: tellReload(log, metrics) });
   const gateway = createGateway(house, { log, metrics, draining: () => state.draining, traces, reload: () => reloader.reload('admin') });
   const passThrough = createPassThrough(gateway);
@@ -74,7 +80,7 @@ export async function createApp({ load, createLog, metrics = createMetrics() }: 
         for (const exchange of gateway.inFlight) exchange.cancel(new HermesError('shutting_down', 'The gateway is shutting down; try again.'));
       });
       passThrough.close();
-      await traces.close();
+      await Promise.all([traces.close(), exporter.close()]);
       await house.close();
     },
   };
@@ -87,7 +93,9 @@ function createGateway(
   parts: { log: Log; metrics: Metrics; draining: () => boolean; traces: TraceSink; reload: () => Promise<ReloadResult> },
 ): MutableGateway {
   const { rooms, doors, environment, recorder, cold } = house;
-  const { log, metrics, draining, traces, reload } = parts;
+  const { log, draining, traces, reload } = parts;
+  const inFlight = new Set<Exchange>();
+  const metrics = withPresent(parts.metrics, inFlight, house);
   return {
     generation: house.generation,
     doors,
@@ -96,19 +104,34 @@ function createGateway(
     metrics,
     environment,
     draining,
-    inFlight: new Set(),
+    inFlight,
     notReady: async () => ((await cold.healthy()) ? undefined : 'the session store does not answer'),
     admin: createAdmin([
       ...traceRoutes(traces),
       ...debugRoutes(dryRunOf(house)),
       ...shadowRoutes(rooms.shadow),
+      ...costRoutes({ costs: (query) => costReply(cold, query, house.generation().config.cost.timezone, environment.now()) }),
       ...operationRoutes({ config: () => house.generation().config, upstream: rooms.upstream, plugins: () => house.generation().plugins, reload }),
     ]),
     console: serveConsole,
     proxy: () => Promise.reject(new Error('the pass-through is not set up')),
     ended(ending) {
-      recorder.ended(house.generation().config, ending);
+      recorder.ended(ending.exchange?.config ?? house.generation().config, ending);
       traces.add(ending);
+    },
+    looked: (ending) => recorder.looked(house.generation().config, ending),
+  };
+}
+
+/** What is true at this moment is read when somebody asks: requests in flight, and breakers whose time is over. */
+function withPresent(metrics: Metrics, inFlight: ReadonlySet<Exchange>, { rooms, generation }: House): Metrics {
+  const gauge = metrics.gauge('hermes_requests_in_flight', 'Chat requests whose answer is not over.');
+  return {
+    ...metrics,
+    text() {
+      gauge.set({}, inFlight.size);
+      rooms.upstream.states(generation().config);
+      return metrics.text();
     },
   };
 }

@@ -63,7 +63,7 @@ export function toTraceView(trace: TraceRecord): Record<string, unknown> {
     trace_id: trace.traceId,
     request_id: trace.requestId,
     started_at: new Date(trace.startedAt).toISOString(),
-    duration_ms: round(trace.durationMs),
+    duration_ms: exact(trace.durationMs),
     status: trace.status,
     route: trace.route,
     model: trace.model,
@@ -77,13 +77,7 @@ export function toTraceView(trace: TraceRecord): Record<string, unknown> {
     },
     cost_usd: sum(({ costNanoUsd }) => costNanoUsd ?? 0) / 1e9,
     ...trace.facts,
-    spans: trace.spans.map(({ name, startMs, endMs, attributes }) => ({
-      name,
-      start_ms: round(startMs),
-      end_ms: round(endMs),
-      duration_ms: round(endMs - startMs),
-      attributes,
-    })),
+    spans: toSpanViews(trace.spans),
     calls: trace.calls.map((call) => ({
       id: call.id,
       model: call.model,
@@ -100,6 +94,23 @@ export function toTraceView(trace: TraceRecord): Record<string, unknown> {
       cost_usd: call.costNanoUsd === undefined ? null : call.costNanoUsd / 1e9,
     })),
   };
+}
+
+/** `parent`: the name of the span that this one lies in, null for those that stand for themselves and add up to the whole. */
+function toSpanViews(spans: TraceRecord['spans']): Record<string, unknown>[] {
+  return spans.map(({ name, startMs, endMs, attributes, parent }) => ({
+    name,
+    parent: parent === undefined ? null : (spans[parent]?.name ?? null),
+    start_ms: exact(startMs),
+    end_ms: exact(endMs),
+    duration_ms: exact(endMs - startMs),
+    attributes,
+  }));
+}
+
+/** To the microsecond: many small spans still add up. */
+function exact(milliseconds: number): number {
+  return Math.round(milliseconds * 1000) / 1000;
 }
 
 function round(milliseconds: number): number {

@@ -1,126 +1,178 @@
-import { LRUCache } from 'lru-cache';
 import type { Page, TraceRecord } from '../contracts/cold-store.ts';
-import type { Counter, Log, Metrics } from '../contracts/telemetry.ts';
+import type { Counter, Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import type { Ending } from '../ingress/gateway.ts';
-import type { House } from './house.ts';
+import { isAfter, type KeptTrace, keep, matches, type TraceFilter, toRecord } from '../telemetry/kept-trace.ts';
 
 /** Newest traces in memory, for views. */
-const RING = 2000;
+const RING = 5000;
 const FLUSH_MS = 1000;
-/**
- * Traces stored a second, at most: at thousands of requests a second the store would do little else. Failed requests go
- * first; what is left out is counted.
- */
-const MAX_STORED = 100;
+/** Traces stored a second while requests keep coming: at thousands of requests a second the store would do little else. */
+const BUSY_BATCH = 100;
+/** And when they do not. */
+const IDLE_BATCH = 1000;
+/** Requests a second up to which the gateway counts as idle. */
+const IDLE_RATE = 50;
+/** What waits for the store at most; beyond it traces are left out and counted, good ones first. */
+const MAX_WAITING = 5000;
+const SWEEP_MS = 3_600_000;
+const DAY_MS = 86_400_000;
 
-export interface TraceQuery {
+export interface TraceQuery extends TraceFilter {
   limit: number;
   cursor?: string;
-  requestId?: string;
-  route?: string;
-  status?: number;
-  session?: string;
-  from?: number;
-  to?: number;
+}
+/** The part of the cold store that keeps traces. */
+export interface TraceStore {
+  writeTraces(traces: readonly TraceRecord[]): Promise<void>;
+  readTrace(id: string): Promise<TraceRecord | undefined>;
+  listTraces(query: TraceQuery): Promise<Page<TraceRecord>>;
+  deleteTracesBefore(at: number): Promise<number>;
+}
+export interface TraceSinkDeps {
+  cold: TraceStore;
+  log: Log;
+  metrics: Metrics;
+  environment: Environment;
+  /** `trace.keep_days` of the configuration in use. */
+  keepDays(): number;
+  /** Hears of every trace; must return at once. */
+  exported?: ((trace: KeptTrace) => void) | undefined;
 }
 
 /** Traces of requests that are over: at once in a ring, in batches in the cold store. Never in the way of a request. */
 export class TraceSink {
-  readonly #house: House;
-  readonly #log: Log;
-  readonly #ring = new LRUCache<string, TraceRecord>({ max: RING });
-  #waiting: TraceRecord[] = [];
-  #flushing: Promise<void> | undefined;
+  readonly #deps: TraceSinkDeps;
   readonly #left: Counter;
-  readonly #timer: NodeJS.Timeout;
+  readonly #timers: NodeJS.Timeout[];
+  /** The ring: ids in order of arrival, and where the oldest is. */
+  readonly #ids: string[] = [];
+  #oldest = 0;
+  readonly #ring = new Map<string, KeptTrace>();
+  #waiting: KeptTrace[] = [];
+  #arrived = 0;
+  #flushing: Promise<void> | undefined;
 
-  constructor(house: House, log: Log, metrics: Metrics) {
-    this.#house = house;
-    this.#left = metrics.counter('hermes_traces_not_stored_total', 'Traces that were left out of the store, since too many came at once.');
-    this.#log = log;
-    this.#timer = setInterval(() => void this.flush(), FLUSH_MS).unref();
+  constructor(deps: TraceSinkDeps) {
+    this.#deps = deps;
+    this.#left = deps.metrics.counter('hermes_traces_not_stored_total', 'Traces that were left out of the store, since too many came at once.');
+    this.#timers = [
+      setInterval(() => void this.#tick(), FLUSH_MS),
+      setInterval(() => void this.sweep(), SWEEP_MS),
+      setTimeout(() => void this.sweep(), 10_000),
+    ];
+    for (const timer of this.#timers) timer.unref();
   }
 
   /** Refused credentials have a log line and a metric, but no trace. */
   add(ending: Ending): void {
     const { exchange } = ending;
     if (exchange?.principal === undefined) return;
-    const record = toRecord(ending, exchange);
-    this.#ring.set(record.id, record);
-    if (exchange.config.trace.keep_days <= 0) return;
-    this.#keep(record);
+    const kept = keep(ending, exchange);
+    this.#arrived++;
+    this.#remember(kept);
+    this.#deps.exported?.(kept);
+    if (exchange.config.trace.keep_days > 0) this.#wait(kept);
+  }
+
+  #remember(kept: KeptTrace): void {
+    const { id } = kept;
+    if (this.#ids.length < RING) this.#ids.push(id);
+    else {
+      this.#ring.delete(this.#ids[this.#oldest] as string);
+      this.#ids[this.#oldest] = id;
+      this.#oldest = (this.#oldest + 1) % RING;
+    }
+    this.#ring.set(id, kept);
   }
 
   /** Within the bound every trace waits; beyond it a failed one takes the place of a good one. */
-  #keep(record: TraceRecord): void {
-    if (this.#waiting.length < MAX_STORED) {
-      this.#waiting.push(record);
+  #wait(kept: KeptTrace): void {
+    if (this.#waiting.length < MAX_WAITING) {
+      this.#waiting.push(kept);
       return;
     }
     this.#left.inc({});
-    if (record.status < 400) return;
+    if (kept.status < 400) return;
     const good = this.#waiting.findIndex(({ status }) => status < 400);
-    if (good >= 0) this.#waiting[good] = record;
+    if (good >= 0) this.#waiting[good] = kept;
   }
 
   async get(id: string): Promise<TraceRecord | undefined> {
-    return this.#ring.get(id) ?? this.#house.cold.readTrace(id);
+    const kept = this.#ring.get(id);
+    return kept ? toRecord(kept) : this.#deps.cold.readTrace(id);
   }
 
+  /** Newest first: what memory and the store hold, each trace once. */
   async list(query: TraceQuery): Promise<Page<TraceRecord>> {
-    await this.flush();
-    return this.#house.cold.listTraces(query);
+    const { limit, cursor } = query;
+    const after = fromCursor(cursor);
+    const stored = this.#deps.keepDays() > 0 ? await this.#deps.cold.listTraces(query) : { data: [], nextCursor: undefined };
+    const recent = [...new Set([...this.#ring.values(), ...this.#waiting])].filter((kept) => matches(kept, query) && isAfter(kept, after));
+    const known = new Map(stored.data.map((record) => [record.id, record]));
+    const merged: { id: string; startedAt: number; record?: TraceRecord; kept?: KeptTrace }[] = [
+      ...stored.data.map((record) => ({ id: record.id, startedAt: record.startedAt, record })),
+      ...recent.filter(({ id }) => !known.has(id)).map((kept) => ({ id: kept.id, startedAt: kept.startedAt, kept })),
+    ];
+    merged.sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1));
+    const data = merged.slice(0, limit).flatMap(({ record, kept }) => record ?? (kept ? [toRecord(kept)] : []));
+    const last = data.at(-1);
+    const more = merged.length > limit || stored.nextCursor !== undefined;
+    return { data, nextCursor: more && last ? toCursor(last) : undefined };
   }
 
-  flush(): Promise<void> {
-    this.#flushing ??= this.#write().finally(() => {
+  /** Deletes what is older than `trace.keep_days`. */
+  async sweep(): Promise<void> {
+    const days = this.#deps.keepDays();
+    if (days <= 0) return;
+    try {
+      const deleted = await this.#deps.cold.deleteTracesBefore(this.#deps.environment.now() - days * DAY_MS);
+      if (deleted > 0) this.#deps.log.info({ deleted, keep_days: days }, 'old traces deleted');
+    } catch (err) {
+      this.#deps.log.warn({ err }, 'old traces could not be deleted; it will be tried again');
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const timer of this.#timers) clearTimeout(timer);
+    await this.#flushing;
+    while (this.#waiting.length > 0 && (await this.#write(IDLE_BATCH)));
+  }
+
+  #tick(): Promise<void> {
+    const busy = this.#arrived > IDLE_RATE;
+    this.#arrived = 0;
+    this.#flushing ??= this.#write(busy ? BUSY_BATCH : IDLE_BATCH).then(() => {
       this.#flushing = undefined;
     });
     return this.#flushing;
   }
 
-  async close(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.flush();
-  }
-
-  async #write(): Promise<void> {
-    const batch = this.#waiting;
-    if (batch.length === 0) return;
-    this.#waiting = [];
+  /** False: the store did not take them, and they wait on. */
+  async #write(most: number): Promise<boolean> {
+    const batch = this.#waiting.slice(0, most);
+    if (batch.length === 0) return true;
+    this.#waiting = this.#waiting.slice(most);
     try {
-      await this.#house.cold.writeTraces(batch);
+      await this.#deps.cold.writeTraces(batch.map(toRecord));
+      return true;
     } catch (err) {
-      this.#log.warn({ err, traces: batch.length }, 'traces could not be stored; they will be tried again');
-      this.#waiting = [...batch, ...this.#waiting].slice(-MAX_STORED);
+      this.#deps.log.warn({ err, traces: batch.length }, 'traces could not be stored; they will be tried again');
+      this.#waiting = [...batch, ...this.#waiting].slice(0, MAX_WAITING);
+      return false;
     }
   }
 }
 
-function toRecord(ending: Ending, exchange: NonNullable<Ending['exchange']>): TraceRecord {
-  const { trace, answer, route, caller, ask } = exchange;
-  const facts = answer?.facts ?? {};
-  return {
-    id: ending.traceId,
-    traceId: trace.traceId,
-    requestId: ending.requestId,
-    startedAt: trace.startedAt,
-    durationMs: ending.durationMs,
-    status: ending.status,
-    route: facts.route ?? route?.rule ?? '',
-    model: facts.model ?? route?.model ?? '',
-    service: caller?.service ?? '',
-    session: ask.sessionId,
-    spans: trace.spans,
-    calls: exchange.calls,
-    facts: {
-      method: ending.method,
-      path: ending.path,
-      project: caller?.project,
-      ...(ending.error ? { error: ending.error } : {}),
-      ...(ending.overheadMs === undefined ? {} : { overhead_ms: ending.overheadMs }),
-      ...(ending.firstTokenMs === undefined ? {} : { first_token_ms: ending.firstTokenMs }),
-      ...Object.fromEntries(Object.entries(facts).filter(([name]) => name !== 'original')),
-    },
-  };
+/** The place of the last trace of a page, as the stores write it: pages go on whether memory or a store gave the last one. */
+function toCursor({ startedAt, id }: { startedAt: number; id: string }): string {
+  return Buffer.from(JSON.stringify([startedAt, id])).toString('base64url');
+}
+function fromCursor(cursor: string | undefined): { startedAt: number; id: string } | undefined {
+  if (cursor === undefined) return undefined;
+  try {
+    const place: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    return Array.isArray(place) && place.length === 2 ? { startedAt: Number(place[0]), id: String(place[1]) } : undefined;
+  } catch {
+    return undefined;
+  }
 }

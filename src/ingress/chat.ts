@@ -5,12 +5,14 @@ import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Answer, Exchange } from '../contracts/exchange.ts';
 import { PipelineExchange } from '../pipeline/exchange.ts';
 import type { Generation } from '../pipeline/generation.ts';
+import { captureContent } from '../telemetry/capture-content.ts';
 import { ExchangeTrace } from '../telemetry/trace.ts';
 import { spread } from '../wire/collect.ts';
 import { allHeaders, remoteAddress, withoutCredentials } from './caller-headers.ts';
 import type { Gateway } from './gateway.ts';
+import { toHeaderText, toSendable } from './header-text.ts';
 import { Heartbeat } from './heartbeat.ts';
-import { costOf, toFactHeaders, toHermesObject } from './hermes-object.ts';
+import { costOf, toDecimal, toFactHeaders, toHermesObject } from './hermes-object.ts';
 import { parseBody } from './parse-body.ts';
 import { readBody } from './read-body.ts';
 import { replyStream } from './stream-reply.ts';
@@ -144,6 +146,7 @@ class ChatRequestRun {
     const answer = exchange.wants.stream ? first : await collectAnswer(exchange, first, server.max_event_bytes);
     this.#overheadMs = performance.now() - this.#arrived - (answer.facts.waitedMs ?? 0);
     answer.facts.requestId ??= exchange.id;
+    if (exchange.config.trace.capture_content) captureContent(exchange, answer);
     if (answer.error) {
       this.#replyError(exchange, answer, answer.error);
       return answer.error;
@@ -163,7 +166,7 @@ class ChatRequestRun {
       {
         'content-type': 'application/json',
         ...this.#headers(exchange, answer),
-        ...(cost === undefined ? {} : { 'x-hermes-cost-usd': String(cost) }),
+        ...(cost === undefined ? {} : { 'x-hermes-cost-usd': toDecimal(cost) }),
         ...this.#closing(),
       },
       bytes,
@@ -220,16 +223,12 @@ class ChatRequestRun {
   }
 
   #headers(exchange: PipelineExchange, answer: Answer): Record<string, string> {
-    return {
-      ...this.#gateway.rooms.limits.headers(exchange),
-      ...this.#door.toHeaders?.(answer),
-      ...answer.headers,
-      ...this.#idHeaders(exchange.id),
-      ...toFactHeaders(exchange, answer, this.#overheadMs ?? 0),
-    };
+    const headers = { ...this.#gateway.rooms.limits.headers(exchange), ...this.#door.toHeaders?.(answer), ...answer.headers };
+    Object.assign(headers, this.#idHeaders(exchange.id), toFactHeaders(exchange, answer, this.#overheadMs ?? 0));
+    return toSendable(headers);
   }
   #idHeaders(requestId: string): Record<string, string> {
-    return { 'x-request-id': this.#traceId, 'x-hermes-request-id': requestId };
+    return { 'x-request-id': this.#traceId, 'x-hermes-request-id': toHeaderText(requestId) };
   }
   #closing(): Record<string, string> {
     return this.#gateway.draining() ? { connection: 'close' } : {};

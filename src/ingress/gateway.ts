@@ -39,4 +39,6 @@ export interface Gateway {
   console(path: string): { contentType: string; bytes: Uint8Array; headers: Record<string, string> } | undefined;
   proxy(exchange: Exchange, request: IncomingMessage, response: ServerResponse): Promise<void>;
   ended(ending: Ending): void;
+  /** A request that was not meant for a model is over: models, administration, what is not there. */
+  looked(ending: Ending): void;
 }

@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readCredential } from '../access/credential.ts';
 import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Answer, Exchange } from '../contracts/exchange.ts';
-import { liftAsk } from '../doors/openai-chat/lift-ask.ts';
 import { PipelineExchange } from '../pipeline/exchange.ts';
 import { ExchangeTrace } from '../telemetry/trace.ts';
+import { liftAsk } from '../wire/lift-ask.ts';
 import { allHeaders, remoteAddress, withoutCredentials } from './caller-headers.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -39,10 +39,25 @@ export function beginBare(gateway: Gateway, request: IncomingMessage, traceId: s
 
 /** Runs `inside` for a caller that has proved who it is; the answer is what it gives. */
 export async function identified(gateway: Gateway, exchange: PipelineExchange, inside: (exchange: Exchange) => Promise<unknown> | unknown): Promise<Answer> {
-  return gateway.generation().identify(exchange, async () => {
+  const arrived = performance.now();
+  const answer = await gateway.generation().identify(exchange, async () => {
     exchange.answer = { body: await inside(exchange) };
     return exchange.answer as Answer;
   });
+  const { method, path } = exchange.inbound;
+  gateway.looked({
+    exchange,
+    traceId: exchange.trace.id,
+    requestId: exchange.id,
+    method,
+    path: path.split('?')[0] ?? '/',
+    status: answer.status,
+    error: answer.error?.code,
+    durationMs: performance.now() - arrived,
+    overheadMs: undefined,
+    firstTokenMs: undefined,
+  });
+  return answer;
 }
 
 export function requireAdmin(exchange: Exchange): void {

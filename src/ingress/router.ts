@@ -31,12 +31,33 @@ export function createRouter(gateway: Gateway): (request: IncomingMessage, respo
       if (!(thrown instanceof HermesError)) gateway.log.error({ request_id: traceId, err: thrown }, 'request failed');
       if (response.headersSent) response.destroy();
       else sendError(response, error, { 'x-request-id': traceId });
+      turnedAway(gateway, request, traceId, error);
     });
   };
 }
 
+/** Its one line in the log: nobody was asked who calls. */
+function turnedAway(gateway: Gateway, request: IncomingMessage, traceId: string, error: HermesError): void {
+  gateway.looked({
+    exchange: undefined,
+    traceId,
+    requestId: traceId,
+    method: request.method ?? 'GET',
+    path: (request.url ?? '/').split('?')[0]?.slice(0, 200) ?? '/',
+    status: error.status,
+    error: error.code,
+    durationMs: 0,
+    overheadMs: undefined,
+    firstTokenMs: undefined,
+  });
+}
+
+/** A path that is normal as it stands: the common case. */
+const PLAIN_PATH = /^(?:\/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+$/;
+
 /** Dots and doubled slashes resolved, percent-encoded letters decoded; undefined for what is no path. */
 export function normalisePath(url: string): string | undefined {
+  if (PLAIN_PATH.test(url)) return url;
   try {
     const { pathname } = new URL(url, 'http://hermes');
     const decoded = pathname.replaceAll(/%(2d|2e|5f|7e|3[0-9]|[46][1-9a-f]|[57][0-9a])/gi, (code) => decodeURIComponent(code));

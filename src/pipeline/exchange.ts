@@ -68,9 +68,10 @@ export class PipelineExchange implements Exchange {
     this.ask = init.ask;
     this.wants = init.wants;
     this.inbound = init.inbound;
-    this.trace = init.trace;
     this.deadline = init.deadline;
     this.background = over.background ?? parent?.background ?? false;
+    // What runs in the background is no part of the request's own time.
+    this.trace = this.background ? withoutSpans(init.trace) : init.trace;
     this.request = over.request ?? parent?.request ?? init.inbound.request;
     this.principal = parent?.principal;
     this.caller = parent?.caller;
@@ -138,4 +139,9 @@ export class PipelineExchange implements Exchange {
   progress(text: string): void {
     if (!this.background) this.#init.progress(text);
   }
+}
+
+const nothing = (): void => undefined;
+function withoutSpans({ id, traceId, startedAt }: Trace): Trace {
+  return { id, traceId, startedAt, spans: [], record: nothing, span: () => nothing };
 }

@@ -1,5 +1,6 @@
-import { collectDefaultMetrics, Counter as PromCounter, Gauge as PromGauge, Histogram as PromHistogram, Registry } from 'prom-client';
-import type { Counter, Gauge, Histogram, Metrics } from '../contracts/telemetry.ts';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import type { Metrics } from '../contracts/telemetry.ts';
+import { CounterFamily, type Family, GaugeFamily, HistogramFamily } from './series.ts';
 
 /** Seconds; model answers take from tens of milliseconds to minutes. */
 const LATENCY_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300];
@@ -13,35 +14,31 @@ const UNCLEAN = [
   'nodejs_eventloop_lag_seconds',
 ];
 
+/**
+ * The gateway's metrics. Those of the process and of Node (memory, garbage collection, event-loop delay) are prom-client's;
+ * hermes' own are counted by `series.ts`, since prom-client builds a hash of all labels at every single count.
+ */
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   for (const name of UNCLEAN) registry.removeSingleMetric(name);
-  const made = new Map<string, Counter | Gauge | Histogram>();
-  const once = <T extends Counter | Gauge | Histogram>(name: string, make: () => T): T => {
-    const known = made.get(name);
-    if (known) return known as T;
-    const metric = make();
-    made.set(name, metric);
-    return metric;
+  const families = new Map<string, Family>();
+  const once = <T extends Family>(name: string, kind: abstract new (...args: never[]) => T, make: () => T): T => {
+    const known = families.get(name);
+    if (known instanceof kind) return known;
+    if (known !== undefined) throw new Error(`the metric ${name} is of another type already`);
+    const family = make();
+    families.set(name, family);
+    return family;
   };
   return {
     contentType: registry.contentType,
-    text: () => registry.metrics(),
-    counter: (name, help, labels = []) =>
-      once<Counter>(name, () => {
-        const metric = new PromCounter({ name, help, labelNames: [...labels], registers: [registry] });
-        return { inc: (values, value = 1) => metric.inc(values, value) };
-      }),
-    gauge: (name, help, labels = []) =>
-      once<Gauge>(name, () => {
-        const metric = new PromGauge({ name, help, labelNames: [...labels], registers: [registry] });
-        return { set: (values, value) => metric.set(values, value) };
-      }),
-    histogram: (name, help, labels = [], buckets = LATENCY_BUCKETS) =>
-      once<Histogram>(name, () => {
-        const metric = new PromHistogram({ name, help, labelNames: [...labels], buckets: [...buckets], registers: [registry] });
-        return { observe: (values, seconds) => metric.observe(values, seconds) };
-      }),
+    async text() {
+      const own = [...families.values()].map((family) => family.text());
+      return `${own.join('\n\n')}\n\n${await registry.metrics()}`;
+    },
+    counter: (name, help, labels = []) => once(name, CounterFamily, () => new CounterFamily(name, help, labels)),
+    gauge: (name, help, labels = []) => once(name, GaugeFamily, () => new GaugeFamily(name, help, labels)),
+    histogram: (name, help, labels = [], buckets = LATENCY_BUCKETS) => once(name, HistogramFamily, () => new HistogramFamily(name, help, labels, buckets)),
   };
 }

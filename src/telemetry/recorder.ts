@@ -17,6 +17,7 @@ export interface Ended {
 }
 
 const OVERHEAD_BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
+const DIRECTIONS = ['input', 'cached', 'output', 'reasoning'] as const;
 
 /** The log line and the metrics of every request and every upstream call. Labels come from the configuration; anything else is `other`. */
 export class Recorder {
@@ -30,71 +31,115 @@ export class Recorder {
       duration: metrics.histogram('hermes_request_duration_seconds', 'From the first byte in to the last byte out.', ['route', 'model', 'service']),
       overhead: metrics.histogram('hermes_overhead_seconds', "Hermes' own share of the time to the answer's head.", [], OVERHEAD_BUCKETS),
       firstToken: metrics.histogram('hermes_time_to_first_token_seconds', 'Until the first content of a stream left for the client.', ['model']),
-      degraded: metrics.counter('hermes_degraded_total', 'Answers that a fallback gave.', ['model']),
-      replays: metrics.counter('hermes_idempotent_replays_total', 'Answers given from a stored outcome.'),
+      degraded: metrics.counter('hermes_degraded_total', 'Answers of a fallback model, by the model that could not answer.', ['model']),
       attempts: metrics.counter('hermes_upstream_attempts_total', 'Upstream calls by how they ended.', ['upstream', 'outcome']),
+      attemptDuration: metrics.histogram('hermes_upstream_attempt_duration_seconds', 'Upstream calls from their beginning to their last byte.', ['upstream']),
       tokens: metrics.counter('hermes_tokens_total', 'Tokens by model and direction.', ['model', 'direction']),
+      estimated: metrics.counter('hermes_estimated_calls_total', 'Calls whose upstream told no usage: their tokens are estimates.', ['model']),
       cost: metrics.counter('hermes_cost_usd_total', 'Money spent, in dollars.', ['model', 'service']),
       unpriced: metrics.counter('hermes_unpriced_calls_total', 'Calls of models without a price.', ['model']),
+      shadowCalls: metrics.counter('hermes_shadow_calls_total', 'Calls that shadow mode made; they are in no other metric.', ['model', 'outcome']),
+      shadowCost: metrics.counter('hermes_shadow_cost_usd_total', 'Money that shadow mode spent, in dollars.', ['model']),
     };
   }
 
+  /** A request that was meant for a model, however it ended. */
   ended(config: Config, ended: Ended): void {
     const { exchange, status } = ended;
-    const facts = exchange?.answer?.facts ?? {};
+    const facts = exchange?.answer?.facts ?? NO_FACTS;
     const labels = {
       route: toRouteLabel(config, exchange, facts),
       model: toModelLabel(config, exchange, facts),
-      service: toServiceLabel(config, exchange?.caller?.service),
+      service: toServiceLabel(config, exchange?.caller?.service ?? exchange?.principal?.service),
+      status: String(status),
     };
     const metrics = this.#metrics;
-    metrics.requests.inc({ ...labels, status: String(status) });
+    metrics.requests.inc(labels);
     metrics.duration.observe(labels, ended.durationMs / 1000);
-    if (ended.overheadMs !== undefined) metrics.overhead.observe({}, Math.max(0, ended.overheadMs) / 1000);
-    if (ended.firstTokenMs !== undefined) metrics.firstToken.observe({ model: labels.model }, ended.firstTokenMs / 1000);
-    if (facts.degraded) metrics.degraded.inc({ model: labels.model });
-    if (facts.replayed) metrics.replays.inc({});
-    this.#line(ended, labels, facts);
+    if (ended.overheadMs !== undefined) metrics.overhead.observe(NO_LABELS, Math.max(0, ended.overheadMs) / 1000);
+    if (ended.firstTokenMs !== undefined) metrics.firstToken.observe(labels, ended.firstTokenMs / 1000);
+    if (facts.degraded) metrics.degraded.inc({ model: facts.original ? modelLabel(config, facts.original.model) : labels.model });
+    this.#log.info(toLine(ended, labels, facts), 'request');
+  }
+
+  /** A request of another kind (models, administration, no such path): its line alone. Looking is not worth a line in normal operation. */
+  looked(config: Config, ended: Ended): void {
+    const service = toServiceLabel(config, ended.exchange?.caller?.service ?? ended.exchange?.principal?.service);
+    const level = ended.status < 400 && (ended.method === 'GET' || ended.method === 'HEAD') ? 'debug' : 'info';
+    this.#log[level](toLine(ended, { route: '', model: '', service }, NO_FACTS), 'request');
   }
 
   called(config: Config, call: ModelCall): void {
     const metrics = this.#metrics;
-    metrics.attempts.inc({ upstream: call.upstream, outcome: call.outcome });
     const { tokens, model } = call;
-    for (const direction of ['input', 'cached', 'output', 'reasoning'] as const)
-      if (tokens[direction] > 0) metrics.tokens.inc({ model, direction }, tokens[direction]);
+    if (call.shadow) {
+      metrics.shadowCalls.inc({ model, outcome: call.outcome });
+      if (call.costNanoUsd) metrics.shadowCost.inc({ model }, call.costNanoUsd / 1e9);
+      return;
+    }
+    const labels = { upstream: call.upstream, outcome: call.outcome };
+    metrics.attempts.inc(labels);
+    metrics.attemptDuration.observe(labels, call.durationMs / 1000);
+    for (const direction of DIRECTIONS) if (tokens[direction] > 0) metrics.tokens.inc({ model, direction }, tokens[direction]);
+    if (call.estimated) metrics.estimated.inc({ model });
     if (call.costNanoUsd === undefined) metrics.unpriced.inc({ model });
     else if (call.costNanoUsd > 0) metrics.cost.inc({ model, service: toServiceLabel(config, call.service) }, call.costNanoUsd / 1e9);
   }
+}
 
-  /** Exactly one line a request. */
-  #line(ended: Ended, labels: { route: string; model: string; service: string }, facts: Facts): void {
-    const { exchange } = ended;
-    const fields = {
-      request_id: ended.requestId,
-      trace_id: ended.traceId,
-      method: ended.method,
-      path: ended.path,
-      status: ended.status,
-      ...(ended.error ? { error: ended.error } : {}),
-      ...labels,
-      ...(facts.upstream ? { upstream: facts.upstream } : {}),
-      attempts: facts.attempts ?? exchange?.calls.length ?? 0,
-      ...(exchange?.principal ? { key: exchange.principal.id, project: exchange.caller?.project } : {}),
-      ...(exchange?.ask.sessionId === undefined
-        ? {}
-        : { session_id: exchange.ask.sessionId, session_messages: facts.sessionMessages ?? exchange.session?.historyMessages ?? 0 }),
-      ...(facts.degraded ? { degraded: true } : {}),
-      ...(facts.replayed ? { replayed: true } : {}),
-      ...(facts.toolCalls?.length ? { tool_calls: facts.toolCalls } : {}),
-      ...(facts.unavailableTools?.length ? { unavailable_tools: facts.unavailableTools } : {}),
-      tokens: exchange?.calls.reduce((sum, call) => sum + call.tokens.input + call.tokens.output, 0) ?? 0,
-      duration_ms: Math.round(ended.durationMs * 10) / 10,
-      ...(ended.overheadMs === undefined ? {} : { overhead_ms: Math.round(ended.overheadMs * 100) / 100 }),
-      ...(ended.firstTokenMs === undefined ? {} : { first_token_ms: Math.round(ended.firstTokenMs * 10) / 10 }),
-    };
-    this.#log.info(fields, 'request');
+const NO_FACTS: Facts = Object.freeze({});
+const NO_LABELS = Object.freeze({});
+
+/** Exactly one line a request: who, where to, how it ended, what it took. */
+function toLine(ended: Ended, { route, model, service }: { route: string; model: string; service: string }, facts: Facts): object {
+  const { exchange } = ended;
+  const calls = exchange?.calls ?? [];
+  const line: Record<string, unknown> = { request_id: ended.requestId };
+  // The trace's own id, where the caller gave its request a name.
+  if (ended.traceId !== ended.requestId) line.x_request_id = ended.traceId;
+  line.method = ended.method;
+  line.path = ended.path;
+  line.status = ended.status;
+  if (ended.error) line.error = ended.error;
+  if (route !== '') line.route = route;
+  if (model !== '') line.model = model;
+  if (service !== '') line.service = service;
+  if (facts.upstream) line.upstream = facts.upstream;
+  if (exchange?.principal) line.key = exchange.principal.id;
+  if (exchange?.caller) line.project = exchange.caller.project;
+  if (exchange?.ask.sessionId !== undefined) {
+    line.session_id = exchange.ask.sessionId;
+    line.session_messages = facts.sessionMessages ?? exchange.session?.historyMessages ?? 0;
   }
+  if (exchange?.route?.costRule) line.cost_rule = exchange.route.costRule;
+  if (facts.trimmedMessages) line.trimmed_messages = facts.trimmedMessages;
+  const attempts = facts.attempts ?? calls.length;
+  if (attempts > 0) line.attempts = attempts;
+  if (facts.degraded) line.degraded = true;
+  if (facts.replayed) line.replayed = true;
+  if (facts.toolCalls?.length) line.tool_calls = facts.toolCalls;
+  if (facts.unavailableTools?.length) line.unavailable_tools = facts.unavailableTools;
+  if (calls.length > 0) addSpending(line, calls);
+  line.duration_ms = tenths(ended.durationMs);
+  if (ended.overheadMs !== undefined) line.overhead_ms = Math.round(ended.overheadMs * 100) / 100;
+  if (ended.firstTokenMs !== undefined) line.first_token_ms = tenths(ended.firstTokenMs);
+  return line;
+}
+
+function addSpending(line: Record<string, unknown>, calls: readonly ModelCall[]): void {
+  let [input, output, nano] = [0, 0, 0];
+  for (const { tokens, costNanoUsd } of calls) {
+    input += tokens.input;
+    output += tokens.output;
+    nano += costNanoUsd ?? 0;
+  }
+  line.input_tokens = input;
+  line.output_tokens = output;
+  if (nano > 0) line.cost_usd = Number((nano / 1e9).toFixed(9));
+}
+
+function tenths(milliseconds: number): number {
+  return Math.round(milliseconds * 10) / 10;
 }
 
 /** Derived once a configuration: the values that labels may take. */
@@ -112,7 +157,7 @@ function knownOf(config: Config): { services: ReadonlySet<string>; routes: Reado
   return values;
 }
 
-export function toServiceLabel(config: Config, service: string | undefined): string {
+function toServiceLabel(config: Config, service: string | undefined): string {
   if (service === undefined) return '';
   return knownOf(config).services.has(service) ? service : 'other';
 }
@@ -125,6 +170,9 @@ function toRouteLabel(config: Config, exchange: Exchange | undefined, facts: Fac
 
 function toModelLabel(config: Config, exchange: Exchange | undefined, facts: Facts): string {
   const model = facts.model ?? exchange?.route?.model;
-  if (model === undefined) return '';
+  return model === undefined ? '' : modelLabel(config, model);
+}
+
+function modelLabel(config: Config, model: string): string {
   return config.registry.models.has(model) ? model : 'other';
 }

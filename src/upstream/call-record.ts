@@ -43,13 +43,20 @@ export class CallRecord {
     this.#environment = environment;
     this.#books = books;
     this.#startedAt = environment.now();
-    this.#endSpan = exchange.trace.span('attempt', { number: attempt.number, model: attempt.model, upstream: attempt.upstream.id });
+    this.#endSpan = exchange.trace.span('attempt', {
+      number: attempt.number,
+      model: attempt.model,
+      upstream: attempt.upstream.id,
+      provider: attempt.upstream.provider,
+      model_name: attempt.upstream.modelName,
+    });
   }
 
   end(end: CallEnd): void {
     if (this.#ended) return;
     this.#ended = true;
     const call = this.#toCall(end);
+    this.#books.record(call, this.#exchange.config);
     this.#endSpan({
       outcome: call.outcome,
       ...(call.status === undefined ? {} : { status: call.status }),
@@ -57,9 +64,10 @@ export class CallRecord {
       ...(call.firstTokenMs === undefined ? {} : { first_token_ms: call.firstTokenMs }),
       input_tokens: call.tokens.input,
       output_tokens: call.tokens.output,
-      estimated: call.estimated,
+      ...(call.tokens.cached > 0 ? { cached_tokens: call.tokens.cached } : {}),
+      ...(call.estimated ? { estimated: true } : {}),
+      ...(call.costNanoUsd === undefined ? {} : { cost_usd: call.costNanoUsd / 1e9 }),
     });
-    this.#books.record(call, this.#exchange.config);
     this.#exchange.addCall(call);
   }
 

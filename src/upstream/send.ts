@@ -37,6 +37,7 @@ async function sendTaught(
   const request = attempt.request ?? exchange.request;
   for (;;) {
     const call = await prepare(provider, request, { ...attempt, upstream: lessons.apply(attempt.upstream) }, deps.environment);
+    if (exchange.trace.traceparent) call.headers = { ...call.headers, ...toTraceHeaders(exchange, exchange.trace.traceparent) };
     if (call.droppedParams.length > 0) facts.droppedParams = call.droppedParams;
     if (exchange.cancelled) throw exchange.cancelled;
     try {
@@ -46,6 +47,11 @@ async function sendTaught(
       if (!taught) throw thrown;
     }
   }
+}
+
+/** W3C Trace Context: whose caller takes part in a trace, its upstream is told. */
+function toTraceHeaders({ headers }: Exchange, traceparent: string): Record<string, string> {
+  return headers.tracestate ? { traceparent, tracestate: headers.tracestate } : { traceparent };
 }
 
 async function prepare(provider: Provider, request: ChatRequest, attempt: Attempt, environment: Environment): Promise<UpstreamCall> {
