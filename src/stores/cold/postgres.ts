@@ -2,16 +2,14 @@ import { type ColdStore, VersionConflict } from '../../contracts/cold-store.ts';
 import { StoreUnavailable } from '../../contracts/hot-store.ts';
 import { appendTurnQuery } from './postgres/append-turn.ts';
 import { type Connections, connectTo } from './postgres/connections.ts';
+import { LONG, ledgerAndTraces } from './postgres/ledger-and-traces.ts';
 import { migrate } from './postgres/migrate.ts';
-import { storeEach } from './postgres/store-each.ts';
 import type { ColdStoreOptions } from './sql/options.ts';
 import * as rows from './sql/rows.ts';
 import * as sql from './sql/statements.ts';
 import { createSweep } from './sql/sweep.ts';
 import { decodeText, encodeText } from './sql/text.ts';
 
-/** Reports and clean-ups look at many rows. */
-const LONG = { limitMs: 15_000 };
 const SWEEP_STEP = 200;
 
 /** PostgreSQL: for several instances, and for more than fits into memory. */
@@ -91,38 +89,7 @@ export default function create({ url, log, metrics, environment }: ColdStoreOpti
       const found = await query(sql.LIST_VALUES, [from, rows.prefixEnd(from), environment.now(), limit], LONG);
       return found.rows.map(([key, value]) => ({ key: decodeText(String(key)), value: decodeText(String(value)) }));
     },
-    async addToLedger(batchId, ledgerRows) {
-      const refused = await transaction(async (ask) => {
-        if ((await ask(sql.CLAIM_BATCH, [encodeText(batchId), environment.now()])).count === 0) return 0;
-        return storeEach(rows.mergeLedger(ledgerRows), ask, async (row) => ask(sql.ADD_TO_LEDGER, rows.ledgerValues(row)));
-      });
-      if (refused > 0) log.error({ rows: refused }, 'ledger rows were refused by the database and are lost; the others are stored');
-    },
-    async readLedger({ from, to, by, shadow }) {
-      rows.checkLedgerColumns(by);
-      return (await query(sql.readLedgerSql(by, shadow), [from, to], LONG)).rows.map(rows.toLedgerRow);
-    },
-    async writeTraces(traces) {
-      if (traces.length === 0) return;
-      const refused = await transaction((ask) => storeEach(traces, ask, async (trace) => ask(sql.WRITE_TRACE, rows.traceValues(trace))));
-      if (refused > 0) log.error({ traces: refused }, 'traces were refused by the database and are lost; the others are stored');
-    },
-    async readTrace(id) {
-      const record = (await query(sql.READ_TRACE, [encodeText(id)])).rows[0]?.[0];
-      return record === undefined ? undefined : rows.toTrace(record);
-    },
-    async listTraces(asked) {
-      const after = rows.decodeCursor(asked.cursor, 2);
-      const select = sql.listTraces({ ...asked, limit: asked.limit + 1 }, after === undefined ? undefined : [Number(after[0]), String(after[1])], encodeText);
-      const found = await query(select.sql, select.values, LONG);
-      return rows.toPage(
-        found.rows,
-        asked.limit,
-        (row) => rows.toTrace(row[2]),
-        (row) => [Number(row[0]), String(row[1])],
-      );
-    },
-    deleteTracesBefore: async (at) => (await query(sql.DELETE_TRACES, [at], LONG)).count,
+    ...ledgerAndTraces(query, transaction, { log, environment }),
     healthy: () =>
       query('SHOW transaction_read_only')
         .then(({ rows: [row] }) => row?.[0] === 'off')
