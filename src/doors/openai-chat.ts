@@ -1,10 +1,10 @@
 import { defineDoor } from '../contracts/door.ts';
 import { HermesError, toErrorBody } from '../contracts/errors.ts';
 import type { Ask } from '../contracts/exchange.ts';
-import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
+import type { ChatRequest } from '../wire/chat.ts';
 import { isRecord, stringifyJson } from '../wire/json.ts';
+import { liftAsk } from '../wire/lift-ask.ts';
 import { DONE_EVENT, toEvent } from '../wire/sse.ts';
-import { liftAsk } from './openai-chat/lift-ask.ts';
 
 const ROLES = new Set(['system', 'developer', 'user', 'assistant', 'tool', 'function']);
 
@@ -45,7 +45,8 @@ function checkRequest(fields: Record<string, unknown>): ChatRequest {
   if (user !== undefined && user !== null && typeof user !== 'string') refuse('user', "'user' must be a string.");
   if (tools !== undefined && tools !== null) checkTools(tools);
   for (const name of ['max_tokens', 'max_completion_tokens', 'n']) checkCount(fields[name], name);
-  return { ...fields, messages: messages as ChatMessage[] } as ChatRequest;
+  // Looked at member by member above; the rest goes through as it is.
+  return fields as ChatRequest;
 }
 
 function checkCount(value: unknown, name: string): void {

@@ -6,6 +6,11 @@ export function toUsd(nano: number): number {
   return Number((nano / 1e9).toFixed(9));
 }
 
+/** Never in exponent form: `0.0000001`. */
+export function toDecimal(usd: number): string {
+  return usd.toFixed(9).replace(/\.?0+$/, '') || '0';
+}
+
 /** What an answer cost: every call of the request; undefined when there was none or nobody knows a price. */
 export function costOf(exchange: Exchange): number | undefined {
   const priced = exchange.calls.filter(({ costNanoUsd }) => costNanoUsd !== undefined);

@@ -1,6 +1,6 @@
-import type { Priority } from '../../contracts/config.ts';
-import { HermesError } from '../../contracts/errors.ts';
-import type { Ask } from '../../contracts/exchange.ts';
+import type { Priority } from '../contracts/config.ts';
+import { HermesError } from '../contracts/errors.ts';
+import type { Ask } from '../contracts/exchange.ts';
 
 /** Fields whose value is a plain string: body name to member of `Ask`. */
 const STRINGS = {
@@ -26,21 +26,25 @@ export interface Lifted {
   extended: boolean;
 }
 
+/** Hermes' own names in a body, with the header that says the same. */
+const HEADERS: ReadonlyMap<string, string> = new Map(
+  [...Object.keys(STRINGS), 'priority', 'timeout'].map((name) => [name, `x-hermes-${name.replaceAll('_', '-')}`]),
+);
+const MEMBERS = Object.entries(STRINGS) as [keyof typeof STRINGS, (typeof STRINGS)[keyof typeof STRINGS]][];
+
 /** Takes hermes' extension fields out of the body and the `x-hermes-…` headers; the body wins. Throws a HermesError that names the field. */
 export function liftAsk(body: Readonly<Record<string, unknown>>, headers: Readonly<Record<string, string>>): Lifted {
-  const fields: Record<string, unknown> = { ...body };
+  const fields = withoutOwn(body);
   const ask: Ask = {};
   let extended = false;
   const take = (name: string): unknown => {
-    const own = fields[name];
-    delete fields[name];
-    const value = own ?? headers[`x-hermes-${name.replaceAll('_', '-')}`];
-    if (value !== undefined && value !== null) extended = true;
-    return value ?? undefined;
+    const value = body[name] ?? headers[HEADERS.get(name) ?? ''] ?? undefined;
+    if (value !== undefined) extended = true;
+    return value;
   };
-  for (const [name, member] of Object.entries(STRINGS)) {
+  for (const [name, member] of MEMBERS) {
     const value = take(name);
-    if (value !== undefined) ask[member as (typeof STRINGS)[keyof typeof STRINGS]] = toText(value, name);
+    if (value !== undefined) ask[member] = toText(value, name);
   }
   const priority = take('priority');
   if (priority !== undefined) ask.priority = toPriority(priority);
@@ -56,6 +60,18 @@ export function liftAsk(body: Readonly<Record<string, unknown>>, headers: Readon
     if (key) ask.requestId = toText(key, 'Idempotency-Key');
   }
   return { fields, ask, extended };
+}
+
+/** A copy of the body with the others' fields in their order. Copied, not deleted from: deleting makes every later look-up slow. */
+function withoutOwn(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  for (const name of Object.keys(body)) {
+    if (HEADERS.has(name)) continue;
+    // A member of that name is data like any other; an assignment would change what the object inherits.
+    if (name === '__proto__') Object.defineProperty(fields, name, { value: body[name], enumerable: true, configurable: true, writable: true });
+    else fields[name] = body[name];
+  }
+  return fields;
 }
 
 function toText(value: unknown, name: string): string {
