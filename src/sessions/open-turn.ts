@@ -92,7 +92,9 @@ export class SessionOpenTurn implements OpenTurn {
       ...(supersedeFrom === undefined ? {} : { supersedeFrom }),
       model: facts.model ?? exchange.route?.model ?? '',
     };
+    const asked = performance.now();
     const version = await this.#store(exchange, turn);
+    exchange.trace.record('store append', asked, performance.now(), { messages: turn.messages.length });
     // A summary may tell of what no longer counts.
     if (supersedeFrom !== undefined) await this.#deps.cold.deleteValue(recapKey(name.project, name.session)).catch(() => undefined);
     await this.#toHot(exchange, turn, version);

@@ -74,7 +74,9 @@ class Sessions implements SessionsRoom {
     const { config, request } = exchange;
     const system = request.messages.filter(isSystem);
     const sent = request.messages.filter((message) => !isSystem(message));
+    const asked = performance.now();
     const { state, overlap } = await this.#place(name, config, sent);
+    exchange.trace.record('store read', asked, performance.now(), { tier: state.tier, messages: state.messages.length });
     const kept = state.messages.slice(0, overlap.keep);
     const recalled = kept.slice(windowStart(kept, config.session.max_history_messages));
     const history = recalled.map(copyOf);
