@@ -22,6 +22,7 @@ export function describeColdStore(name: string, open: () => Promise<ColdStore>, 
     after(() => store?.close());
     const get = (): ColdStore => store;
     turns(get);
+    histories(get);
     lists(get);
     values(get);
     ledger(get);
@@ -85,6 +86,9 @@ function turns(get: () => ColdStore): void {
     assert.equal(outcomes.filter((outcome) => outcome.status === 'fulfilled').length, 1);
     assert.equal((await get().readSession('shop', session, 100))?.total, 2);
   });
+}
+
+function histories(get: () => ColdStore): void {
   it('stores the same turn once when it is sent again', async () => {
     const session = fresh();
     const same = turn(session, 0, 'once');
