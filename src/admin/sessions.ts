@@ -18,7 +18,7 @@ const ALL = 10_000_000;
 const BEGINNING = '1970-01-01T00:00Z';
 const HOUR_MS = 3_600_000;
 
-export interface SessionQuestion {
+interface SessionQuestion {
   project: string;
   session: string;
 }

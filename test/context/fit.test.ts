@@ -122,6 +122,10 @@ describe('fitting a request to a target', () => {
     await fit([user(text)]);
     await refused(fit([user(text)], { target: target({ modelName: 'gpt-4' }) }));
   });
+});
+
+describe('what fitting does and does not touch', () => {
+  after(() => room.close());
 
   it('summarises oversized tool results before anything is dropped', async () => {
     const huge = JSON.stringify({ order_id: '1', tracks: Array.from({ length: 200 }, (_, index) => ({ place: `place-${index}-end`, note: hellos(5) })) });

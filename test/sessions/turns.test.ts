@@ -121,6 +121,17 @@ describe('a session turn', () => {
     });
     assert.deepEqual(await h.stored('n'), ['u:x', 'a:first']);
   });
+});
+
+describe('tool calls and the request itself in a turn', () => {
+  let h: House;
+  before(async () => {
+    h = await house();
+  });
+  after(async () => {
+    await h.close();
+    await sharedContext.close();
+  });
 
   it("stores hermes' own tool rounds before the answer, and the text of each once", async () => {
     const rounds = [{ ...call('c1'), content: 'Let me look. ' }, result('c1')];
