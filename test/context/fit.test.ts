@@ -66,7 +66,7 @@ describe('fitting a request to a target', () => {
       answer(hellos(40)),
     ];
     const lengths = new Set<number>();
-    for (let size = 20; size < 780; size += 5) {
+    for (let size = 20; size < 780; size += 10) {
       const messages = [...history, user(hellos(size))];
       const { request, kept, dropped } = await fit(messages);
       assert.equal(unlawful(request.messages), undefined, `at ${size}`);
