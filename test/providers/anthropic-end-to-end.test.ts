@@ -31,20 +31,18 @@ function events(response: ServerResponse, list: Event[]): void {
   response.end();
 }
 const message = (response: ServerResponse, content: object[], stop_reason: string, more: object = {}): unknown =>
-  response
-    .writeHead(200, { 'content-type': 'application/json' })
-    .end(
-      JSON.stringify({
-        id: 'msg_1',
-        type: 'message',
-        role: 'assistant',
-        model: 'claude-up',
-        content,
-        stop_reason,
-        usage: { input_tokens: 3, output_tokens: 2 },
-        ...more,
-      }),
-    );
+  response.writeHead(200, { 'content-type': 'application/json' }).end(
+    JSON.stringify({
+      id: 'msg_1',
+      type: 'message',
+      role: 'assistant',
+      model: 'claude-up',
+      content,
+      stop_reason,
+      usage: { input_tokens: 3, output_tokens: 2 },
+      ...more,
+    }),
+  );
 
 /** What each upstream model does. */
 const BEHAVIOURS: Record<string, (response: ServerResponse, stream: boolean) => unknown> = {
