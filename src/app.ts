@@ -4,10 +4,12 @@ import { serveConsole } from './admin/console.ts';
 import { costRoutes } from './admin/costs.ts';
 import { debugRoutes } from './admin/debug-route.ts';
 import { operationRoutes } from './admin/operations.ts';
+import { sessionRoutes } from './admin/sessions.ts';
 import { shadowRoutes } from './admin/shadow-report.ts';
 import { traceRoutes } from './admin/traces.ts';
 import { dryRunOf } from './app/dry-run.ts';
 import { createHouse, type House, systemEnvironment } from './app/house.ts';
+import { startHousekeeping } from './app/housekeeping.ts';
 import { createConfigReader } from './app/read-config.ts';
 import { TraceSink } from './app/trace-sink.ts';
 import type { LoadOptions } from './config/load.ts';
@@ -64,6 +66,7 @@ export async function createApp({ load, createLog, metrics = createMetrics() }: 
     throw thrown;
   }
   reloader.watch();
+  const housekeeping = startHousekeeping(house, log);
   return {
     host: listener.host,
     port: listener.port,
@@ -75,6 +78,7 @@ export async function createApp({ load, createLog, metrics = createMetrics() }: 
       const { server } = house.generation().config;
       state.draining = true;
       reloader.close();
+      housekeeping.stop();
       if (server.drain_delay_ms > 0) await new Promise((resolve) => setTimeout(resolve, server.drain_delay_ms));
       await listener.close(server.drain_timeout_ms, () => {
         for (const exchange of gateway.inFlight) exchange.cancel(new HermesError('shutting_down', 'The gateway is shutting down; try again.'));
@@ -110,6 +114,7 @@ function createGateway(
       ...traceRoutes(traces),
       ...debugRoutes(dryRunOf(house)),
       ...shadowRoutes(rooms.shadow),
+      ...sessionRoutes({ cold, environment, forget: rooms.sessions.forget }),
       ...costRoutes({ costs: (query) => costReply(cold, query, house.generation().config.cost.timezone, environment.now()) }),
       ...operationRoutes({ config: () => house.generation().config, upstream: rooms.upstream, plugins: () => house.generation().plugins, reload }),
     ]),

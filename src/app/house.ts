@@ -139,6 +139,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
       await shadow.idle();
       current?.retire();
       await Promise.allSettled([context.close(), client.close()]);
+      await rooms.sessions.close();
       await ledger.close();
       await hot.close();
       await cold.close();
