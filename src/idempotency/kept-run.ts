@@ -228,7 +228,7 @@ export class KeptRun implements Run {
     const { status, headers, holdFinish, error, facts } = source;
     if (this.#shared) return { status, headers: { ...headers }, holdFinish, error, facts, stream: this.#shared.open() };
     if (first) return source;
-    const head = { status, headers: { ...headers }, holdFinish, error, facts };
+    const head = { status, headers: { ...headers }, holdFinish, error, facts: { ...facts } };
     return this.#body ? { ...head, body: parseJsonBytes(this.#body) } : head;
   }
 

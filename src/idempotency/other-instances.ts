@@ -7,6 +7,7 @@ import type { Outcomes } from './outcomes.ts';
 
 /** A crashed holder's name is free after this; the store renews the lease of a living one. */
 const LEASE_MS = 5000;
+const RUNNING_MS = 600_000;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 250;
 /** How long the word of a waiter counts; it says it anew at every look. */
@@ -45,7 +46,8 @@ export class OtherInstances {
           return { outcome };
         }
         if (lease) {
-          await this.#hot.set(`running:${key}`, fingerprint, LEASE_MS * 100);
+          // Only to tell another body from this one: nobody waits for it.
+          this.#hot.set(`running:${key}`, fingerprint, RUNNING_MS).catch(() => undefined);
           return { lease };
         }
         const theirs = await this.#hot.get(`running:${key}`);

@@ -65,8 +65,10 @@ describe('a request id', () => {
     assert.equal((await here.tell('left', id('left'))).text, 'anew');
     assert.equal(calls('left'), 2);
   });
+});
 
-  test('with another body is refused while the first runs and after it, and nothing is called', async () => {
+describe('under a request id', () => {
+  test('another body is refused while the first runs and after it, and nothing is called', async () => {
     model = async () => {
       await sleep(30);
       return 'well';
@@ -79,7 +81,7 @@ describe('a request id', () => {
     assert.equal(calls('other'), 0);
   });
 
-  test('is the same request whatever only says how to deliver it', async () => {
+  test('what only says how to deliver it makes no other request', async () => {
     model = () => 'well';
     await here.tell('deliver', { ask: { requestId: 'deliver', timeoutMs: 1000 } });
     const again = await here.tell('deliver', {
@@ -91,7 +93,7 @@ describe('a request id', () => {
     assert.equal(code(await here.tell('deliver', { ask: { requestId: 'deliver', sessionId: 's' } })), 'idempotency_key_reused');
   });
 
-  test('whose answer failed, broke off or was second choice runs anew', async () => {
+  test('an answer that failed, broke off or was second choice is made anew', async () => {
     const endings: Record<string, Model> = {
       failed: () => new HermesError('upstream_error', 'down'),
       broken: () => deltas(['some ', new HermesError('upstream_error', 'cut')]),
@@ -115,7 +117,7 @@ describe('a request id', () => {
     }
   });
 
-  test('reaches joiners as the same failure', async () => {
+  test('a failure reaches joiners as the same failure', async () => {
     model = async () => {
       await sleep(20);
       return new HermesError('upstream_timeout', 'late');
@@ -125,7 +127,7 @@ describe('a request id', () => {
     assert.equal(calls('fail'), 1);
   });
 
-  test('belongs to its caller, however it is worded', async () => {
+  test('everything belongs to the caller, however the id is worded', async () => {
     model = (exchange) => `for ${exchange.principal?.id}`;
     for (const requestId of ['plain', 'a:b', '__proto__', 'constructor', '', '\ud800', 'x'.repeat(5000)]) {
       for (const key of ['a', 'a:b', '__proto__']) assert.equal((await here.tell('whose', { ask: { requestId }, key })).text, `for ${key}`);
@@ -133,7 +135,7 @@ describe('a request id', () => {
     assert.notEqual(toRecordKey('a', 'b:c'), toRecordKey('a:b', 'c'));
   });
 
-  test('keeps what its first caller gets apart from what joiners get', async () => {
+  test('what the first caller gets is kept apart from what joiners get', async () => {
     model = async () => {
       await sleep(20);
       return 'well';

@@ -32,7 +32,7 @@ export const user = (content: string): ChatMessage => ({ role: 'user', content }
 
 // ---- the business side ----------------------------------------------------------------------------------------------
 
-export interface ToolHit {
+interface ToolHit {
   tool: string;
   headers: IncomingHttpHeaders;
   raw: string;
@@ -81,7 +81,7 @@ export const call = (name: string, args: unknown, id = `call_${name}`): ToolCall
   type: 'function',
   function: { name, arguments: typeof args === 'string' ? args : JSON.stringify(args) },
 });
-export type Turn = string | ToolCall[] | { message: ChatMessage; finish?: string } | HermesError;
+type Turn = string | ToolCall[] | { message: ChatMessage; finish?: string } | HermesError;
 /** What the model says: by the exchange, and how many rounds of tools it has seen in this turn. */
 export type Model = (exchange: Exchange, round: number) => Turn | Promise<Turn> | AnswerInit | Promise<Turn | AnswerInit>;
 
