@@ -17,6 +17,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   route: async () => (await import('./route.ts')).registerRouteCommands,
   session: async () => (await import('./session.ts')).registerSessionCommands,
   shadow: async () => (await import('./shadow.ts')).registerShadowCommands,
+  trace: async () => (await import('./trace.ts')).registerTraceCommands,
+  cost: async () => (await import('./cost.ts')).registerCostCommands,
 };
 
 /** Runs one command line; gives the exit code. */

@@ -92,6 +92,9 @@ describe('the ledger', () => {
     assert.deepEqual([rows[0]?.calls, rows[0]?.cost_nano_usd], [1, 1000n]);
     await cold.close();
   });
+});
+
+describe('the ledger and its store', () => {
   it('no longer tells users apart when a store is away for long, but loses no money', async () => {
     const cold = fakeLedgerStore();
     const ledger = new Ledger({ cold, log: recordLog(), environment }, { mostRows: 3 });
