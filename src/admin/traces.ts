@@ -16,6 +16,10 @@ export interface TraceSource {
   }): Promise<Page<TraceRecord>>;
 }
 
+/** An export without `limit` ends here. */
+const MAX_EXPORTED = 10_000;
+const PAGE = 500;
+
 /** `/admin/traces`: paged, newest first, or the same as NDJSON; `/admin/traces/{x-request-id}`. */
 export function traceRoutes(source: TraceSource): AdminRoute[] {
   return [
@@ -23,36 +27,53 @@ export function traceRoutes(source: TraceSource): AdminRoute[] {
       method: 'GET',
       pattern: '/admin/traces',
       async handle({ query }) {
-        const text = (name: string): string | undefined => query.get(name) || undefined;
-        const [cursor, requestId, route, session] = ['cursor', 'request_id', 'route', 'session_id'].map(text);
-        const status = Number(query.get('status')) || undefined;
-        const [from, to] = [timeOf(query, 'from'), timeOf(query, 'to')];
-        const { data, nextCursor } = await source.list({
-          limit: limitOf(query),
-          ...(cursor ? { cursor } : {}),
-          ...(requestId ? { requestId } : {}),
-          ...(route ? { route } : {}),
-          ...(session ? { session } : {}),
-          ...(status ? { status } : {}),
-          ...(from === undefined ? {} : { from }),
-          ...(to === undefined ? {} : { to }),
-        });
-        const views = data.map(toTraceView);
-        if (query.get('format') === 'ndjson') return { contentType: 'application/x-ndjson', body: views.map((view) => `${JSON.stringify(view)}\n`).join('') };
-        return { body: { data: views, next_cursor: nextCursor ?? null } };
+        if (query.get('format') !== 'ndjson') return { body: await listTraces(source, query) };
+        const lines = (await exportTraces(source, query)).map((view) => `${JSON.stringify(view)}\n`);
+        return { contentType: 'application/x-ndjson', body: lines.join('') };
       },
     },
-    {
-      method: 'GET',
-      pattern: '/admin/traces/{id}',
-      async handle(_request, { id = '' }) {
-        const trace = await source.get(id);
-        if (trace === undefined)
-          throw new HermesError('not_found', 'There is no trace of that id; ids are what x-request-id says, and are kept trace.keep_days.');
-        return { body: toTraceView(trace) };
-      },
-    },
+    { method: 'GET', pattern: '/admin/traces/{id}', handle: async (_request, { id = '' }) => ({ body: await showTrace(source, id) }) },
   ];
+}
+
+/** One page, as the query's `limit`, `cursor`, `request_id`, `route`, `status`, `session_id`, `from` and `to` say. */
+export async function listTraces(source: TraceSource, query: URLSearchParams): Promise<{ data: Record<string, unknown>[]; next_cursor: string | null }> {
+  const text = (name: string): string | undefined => query.get(name) || undefined;
+  const [cursor, requestId, route, session] = ['cursor', 'request_id', 'route', 'session_id'].map(text);
+  const status = Number(query.get('status')) || undefined;
+  const [from, to] = [timeOf(query, 'from'), timeOf(query, 'to')];
+  const { data, nextCursor } = await source.list({
+    limit: limitOf(query),
+    ...(cursor ? { cursor } : {}),
+    ...(requestId ? { requestId } : {}),
+    ...(route ? { route } : {}),
+    ...(session ? { session } : {}),
+    ...(status ? { status } : {}),
+    ...(from === undefined ? {} : { from }),
+    ...(to === undefined ? {} : { to }),
+  });
+  return { data: data.map(toTraceView), next_cursor: nextCursor ?? null };
+}
+
+async function exportTraces(source: TraceSource, query: URLSearchParams): Promise<Record<string, unknown>[]> {
+  if (query.has('limit')) return (await listTraces(source, query)).data;
+  const page = new URLSearchParams(query);
+  page.set('limit', String(PAGE));
+  const views: Record<string, unknown>[] = [];
+  while (views.length < MAX_EXPORTED) {
+    const { data, next_cursor } = await listTraces(source, page);
+    views.push(...data);
+    if (next_cursor === null || data.length === 0) break;
+    page.set('cursor', next_cursor);
+  }
+  return views;
+}
+
+/** By `x-request-id`, else the newest under that request id. */
+export async function showTrace(source: TraceSource, id: string): Promise<Record<string, unknown>> {
+  const trace = (await source.get(id)) ?? (await source.list({ limit: 1, requestId: id })).data[0];
+  if (trace === undefined) throw new HermesError('not_found', 'There is no trace of that id; ids are what x-request-id says, and are kept trace.keep_days.');
+  return toTraceView(trace);
 }
 
 /** A trace as operators see it: snake case, times ISO 8601, money in dollars. */

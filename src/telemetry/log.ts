@@ -6,16 +6,18 @@ import type { Log } from '../contracts/telemetry.ts';
 const SECRETS = new Set(['authorization', 'api_key', 'apikey', 'api-key', 'x-api-key', 'cookie', 'set-cookie', 'password', 'secret', 'token']);
 const CENSORED = '[redacted]';
 const MAX_DEPTH = 4;
+/** A reader of standard output that has stopped reading costs lines, not memory. */
+const MAX_WAITING_BYTES = 16 * 1024 ** 2;
 
 /**
  * JSON lines on standard output; pretty in a terminal. `level`: pino's names. Lines are written in the background, and what
- * waits is written out when the process ends.
+ * waits is written out when the process ends (a line that was on its way then may come after it).
  */
 export function createLog(level: string, stream: NodeJS.WriteStream & { fd: 1 | 2 } = process.stdout): Log {
   const options: LoggerOptions = { level, base: { pid: process.pid }, formatters: { log: withoutSecrets }, serializers: { err: serializeError } };
   return stream.isTTY
     ? pino(options, pretty({ colorize: true, translateTime: 'HH:MM:ss.l', ignore: 'pid', destination: stream }))
-    : pino(options, pino.destination({ fd: stream.fd, sync: false }));
+    : pino(options, pino.destination({ fd: stream.fd, sync: false, maxLength: MAX_WAITING_BYTES }));
 }
 
 /**

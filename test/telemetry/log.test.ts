@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { withoutSecrets } from '../../src/telemetry/log.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const run = (code: string): { lines: Record<string, unknown>[]; status: number | null } => {
+  const { stdout, status } = spawnSync(
+    process.execPath,
+    ['--import', 'tsx', '--input-type=module', '-e', `import { createLog } from './src/telemetry/log.ts'; const log = createLog('info'); ${code}`],
+    {
+      cwd: root,
+      encoding: 'utf8',
+    },
+  );
+  const lines = stdout
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  return { lines, status };
+};
+
+describe('the log', () => {
+  it('loses nothing when the process exits right after', () => {
+    const { lines, status } = run(`for (let at = 0; at < 500; at++) log.info({ at }, 'line'); process.exit(3);`);
+    assert.equal(status, 3);
+    assert.equal(lines.length, 500);
+    assert.deepEqual([lines[499]?.at, lines[499]?.msg, lines[499]?.level], [499, 'line', 30]);
+  });
+  it('loses nothing when the process dies of an exception', () => {
+    const { lines, status } = run(`log.info({}, 'before'); setImmediate(() => { log.error({ err: new Error('broken') }, 'at'); throw new Error('fatal'); });`);
+    assert.notEqual(status, 0);
+    assert.deepEqual(lines.map(({ msg }) => msg).sort(), ['at', 'before']);
+  });
+  it('keeps the level', () => {
+    assert.deepEqual(
+      run(`log.debug({}, 'no'); log.warn({}, 'yes'); log.child({ request_id: 'r' }).info({}, 'child');`).lines.map(({ msg, request_id }) => [msg, request_id]),
+      [
+        ['yes', undefined],
+        ['child', 'r'],
+      ],
+    );
+  });
+  it('tells of an error its type, code, stack and causes, and not what else it carries', () => {
+    const { lines } = run(
+      `log.error({ err: Object.assign(new Error('outer', { cause: new Error('inner') }), { code: 'E1', request: { secret: 'no' } }) }, 'x');`,
+    );
+    const err = lines[0]?.err as Record<string, unknown>;
+    assert.deepEqual(
+      [err.type, err.message, err.code, (err.cause as Record<string, unknown>).message, err.request],
+      ['Error', 'outer', 'E1', 'inner', undefined],
+    );
+  });
+});
+
+describe('fields named like secrets', () => {
+  it('are blotted out at any depth, and the object that was handed in stays as it is', () => {
+    const fields = { a: 1, api_key: 'sk-1', headers: { Authorization: 'Bearer x', 'x-api-key': 'y', accept: 'z' }, list: [{ password: 'p' }, 3] };
+    const before = structuredClone(fields);
+    assert.deepEqual(withoutSecrets(fields), {
+      a: 1,
+      api_key: '[redacted]',
+      headers: { Authorization: '[redacted]', 'x-api-key': '[redacted]', accept: 'z' },
+      list: [{ password: '[redacted]' }, 3],
+    });
+    assert.deepEqual(fields, before);
+  });
+  it('cost nothing where there are none: the same object goes on', () => {
+    const fields = { request_id: 'r', tokens: 3, tool_calls: [{ tool: 't' }] };
+    assert.equal(withoutSecrets(fields), fields);
+  });
+});
