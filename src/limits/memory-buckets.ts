@@ -5,7 +5,8 @@ const MAX_BUCKETS = 200_000;
 
 /** Buckets of this process. The least recently used are forgotten, which makes them full: as they would be by then. */
 export function createMemoryBuckets(): BucketStore {
-  const levels = new LRUCache<string, Level>({ max: MAX_BUCKETS });
+  // By size, not `max`: that allocates the room for all of them at the start.
+  const levels = new LRUCache<string, Level>({ maxSize: MAX_BUCKETS, sizeCalculation: () => 1 });
   const levelOf = (demand: Demand, now: number): number => refill(levels.get(demand.key), demand, now);
   return {
     take(demands, now) {

@@ -22,7 +22,7 @@ export class SessionReader {
    * Sessions whose hot state this process has found or made right, and the outage count at that time: after the hot store
    * was away (and after a start) its states may be old, for turns went to cold alone meanwhile.
    */
-  readonly #right = new LRUCache<string, number>({ max: REMEMBERED });
+  readonly #right = new LRUCache<string, number>({ maxSize: REMEMBERED, sizeCalculation: () => 1 });
   #outages = 0;
   /** The last commit failed: no model is asked for a turn that could not be kept. */
   coldAway = false;

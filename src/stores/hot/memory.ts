@@ -28,12 +28,16 @@ const MESSAGE_OVERHEAD = 200;
 export default function createMemoryStore(options: MemoryStoreOptions): HotStore {
   const { environment, maxSessions = MAX_SESSIONS, maxBytes = MAX_BYTES } = options;
   const clock = { perf: { now: () => environment.now() }, ttlResolution: 0 };
-  const sessions = new LRUCache<string, Kept>({ ...clock, max: maxSessions, maxSize: maxBytes, sizeCalculation: (kept) => kept.bytes });
+  // A least size each holds their number, too: `max` would allocate the room for all of them at the start, 20 MB.
+  const sessions = new LRUCache<string, Kept>({
+    ...clock,
+    maxSize: maxBytes,
+    sizeCalculation: (kept) => Math.max(kept.bytes, Math.ceil(maxBytes / maxSessions)),
+  });
   const values = new LRUCache<string, { value: string }>({
     ...clock,
-    max: MAX_VALUES,
     maxSize: maxBytes,
-    sizeCalculation: ({ value }, key) => 100 + 2 * (value.length + key.length),
+    sizeCalculation: ({ value }, key) => Math.max(100 + 2 * (value.length + key.length), Math.ceil(maxBytes / MAX_VALUES)),
   });
   const leases = new Map<string, number>();
   let tokens = 0;
