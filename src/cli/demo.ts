@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Command } from 'commander';
-import { withProcessEnvironment } from '../config/process-environment.ts';
+import { processEnvironment } from '../config/load.ts';
 import { startDemoTools } from './demo-tools.ts';
 import { packageFile } from './package-root.ts';
 import { serve } from './serve.ts';
@@ -15,7 +15,7 @@ export function registerDemoCommand(program: Command): void {
     .option('--host <host>', 'address to listen on')
     .action(async (options: { port?: string; host?: string }) => {
       const tools = await startDemoTools(0);
-      const env = withProcessEnvironment({ DEMO_TOOLS_PORT: String(tools.port), API_KEY: `sk-demo-${randomBytes(12).toString('hex')}` });
+      const env = processEnvironment({ DEMO_TOOLS_PORT: String(tools.port), API_KEY: `sk-demo-${randomBytes(12).toString('hex')}` });
       const key = env.API_KEY ?? '';
       await serve({ config: packageFile(FILE), env, ...options }, (app) => {
         const address = `http://${app.host.includes(':') || app.host === '0.0.0.0' ? '127.0.0.1' : app.host}:${app.port}`;

@@ -4,7 +4,7 @@ import { dryRunOf } from '../app/dry-run.ts';
 import { createHouse, systemEnvironment } from '../app/house.ts';
 import { createConfigReader } from '../app/read-config.ts';
 import { loadRegistries } from '../app/registries.ts';
-import { configFile } from '../config/load.ts';
+import { configFile, processEnvironment } from '../config/load.ts';
 import type { Config } from '../contracts/config.ts';
 import type { Principal } from '../contracts/exchange.ts';
 import { parseRouteTests, runRouteTests, untestedRules } from '../routing/route-tests.ts';
@@ -63,7 +63,7 @@ export function registerRouteCommands(program: Command): void {
 }
 
 function coloured(): boolean {
-  return process.stdout.isTTY === true && !process.env.NO_COLOR;
+  return process.stdout.isTTY === true && !processEnvironment().NO_COLOR;
 }
 
 function debugBody(text: string, { session, user, userLevel, service, asKey }: DebugOptions): Record<string, unknown> {

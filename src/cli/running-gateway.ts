@@ -1,4 +1,5 @@
 import { createConfigReader } from '../app/read-config.ts';
+import { processEnvironment } from '../config/load.ts';
 import { isRecord } from '../wire/json.ts';
 import { CommandFailed } from './command-failed.ts';
 
@@ -24,7 +25,8 @@ export async function askGateway(options: GatewayOptions, method: 'GET' | 'POST'
 /** The same, as the text that it answered. */
 export async function askGatewayText(options: GatewayOptions, path: string, method = 'GET', body?: unknown): Promise<string> {
   const base = options.url?.replace(/\/+$/, '') ?? (await addressOf(options.config));
-  const key = process.env.ADMIN_API_KEY || process.env.API_KEY;
+  const { ADMIN_API_KEY, API_KEY } = processEnvironment();
+  const key = ADMIN_API_KEY || API_KEY;
   if (!key) throw new NoGateway('Set ADMIN_API_KEY (or API_KEY) to a key of the running gateway that is admin.');
   let response: Response;
   let text: string;

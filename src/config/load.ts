@@ -44,9 +44,14 @@ export interface LoadedConfig {
   generatedKey?: string | undefined;
 }
 
+/** The process's environment: the one place where it is read. `beneath` gives what it does not say itself. */
+export function processEnvironment(beneath: Environment = {}): Environment {
+  return { ...beneath, ...process.env };
+}
+
 /** Which file is read: the flag, `HERMES_CONFIG`, `config/hermes.yaml`. Absolute. */
 export function configFile(options: Pick<LoadOptions, 'file' | 'env' | 'cwd'>): string {
-  const env = options.env ?? process.env;
+  const env = options.env ?? processEnvironment();
   return resolve(options.cwd ?? process.cwd(), options.file ?? variable(env, 'HERMES_CONFIG') ?? 'config/hermes.yaml');
 }
 
@@ -69,7 +74,7 @@ class Loading {
 
   constructor(options: LoadOptions) {
     this.options = options;
-    this.env = options.env ?? process.env;
+    this.env = options.env ?? processEnvironment();
     this.cwd = options.cwd ?? process.cwd();
     this.file = configFile(options);
     this.known = { ...BUILT_IN_PROVIDERS, ...options.knownProviders };
@@ -166,7 +171,7 @@ function whyUnreadable(error: unknown): string {
 }
 
 /** The rules of a file that holds `route_rules:` among anything, or a bare list; whatever else is wrong in it. */
-function readRules(text: string, file: string, env: Environment = process.env): { list: unknown; base: Path; document: ConfigDocument } {
+function readRules(text: string, file: string, env: Environment = processEnvironment()): { list: unknown; base: Path; document: ConfigDocument } {
   const document = readDocument(text, file, env, true);
   const bare = Array.isArray(document.value);
   const list = isRecord(document.value) ? document.value.route_rules : document.value;
