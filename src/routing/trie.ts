@@ -16,26 +16,23 @@ export class Trie {
   readonly #symbols: Uint16Array;
   readonly #targets: Int32Array;
 
-  constructor(nodes: readonly Map<number, number>[], outputs: Int32Array) {
+  /** `edges`: shorter prefixes first. `outputs`: by state. */
+  constructor(edges: readonly Edge[], outputs: Int32Array) {
     this.outputs = outputs;
     this.#classes = new Uint16Array(0x10000);
     let classes = 0;
-    let edges = 0;
-    for (const node of nodes) {
-      edges += node.size;
-      for (const unit of node.keys()) if (this.#classes[unit] === 0) this.#classes[unit] = ++classes;
-    }
+    for (const { unit } of edges) if (this.#classes[unit] === 0) this.#classes[unit] = ++classes;
     this.#fromRoot = new Int32Array(classes + 1);
     let capacity = 16;
-    while (capacity < edges * 2) capacity *= 2;
+    while (capacity < edges.length * 2) capacity *= 2;
     this.#mask = capacity - 1;
     this.#states = new Int32Array(capacity).fill(-1);
     this.#symbols = new Uint16Array(capacity);
     this.#targets = new Int32Array(capacity);
-    for (const [state, node] of nodes.entries()) for (const [unit, target] of node) this.#insert(state, this.#classes[unit] ?? 0, target);
-    this.#fail = new Int32Array(nodes.length);
-    this.outputLinks = new Int32Array(nodes.length);
-    this.#link(nodes);
+    for (const { from, unit, to } of edges) this.#insert(from, this.#classes[unit] ?? 0, to);
+    this.#fail = new Int32Array(outputs.length);
+    this.outputLinks = new Int32Array(outputs.length);
+    for (const edge of edges) this.#link(edge);
   }
 
   step(from: number, unit: number): number {
@@ -76,39 +73,44 @@ export class Trie {
     }
   }
 
-  /** Breadth first: a state's links are made of links of shorter ones. */
-  #link(nodes: readonly Map<number, number>[]): void {
-    const queue = [...(nodes[0] ?? new Map<number, number>()).values()];
-    for (let head = 0; head < queue.length; head++) {
-      const state = queue[head] as number;
-      for (const [unit, target] of nodes[state] as Map<number, number>) {
-        const suffix = this.step(this.#fail[state] ?? 0, unit);
-        this.#fail[target] = suffix;
-        this.outputLinks[target] = this.outputs[suffix] === -1 ? (this.outputLinks[suffix] ?? 0) : suffix;
-        queue.push(target);
-      }
-    }
+  /** A state's links are made of links of shorter prefixes, which are there already. */
+  #link({ from, unit, to }: Edge): void {
+    const suffix = from === 0 ? 0 : this.step(this.#fail[from] ?? 0, unit);
+    this.#fail[to] = suffix;
+    this.outputLinks[to] = this.outputs[suffix] === -1 ? (this.outputLinks[suffix] ?? 0) : suffix;
   }
 }
 
-/** `words`: distinct and not empty; a word's index is its keyword id. */
+/** From a prefix by one more UTF-16 unit to the next. */
+interface Edge {
+  from: number;
+  unit: number;
+  to: number;
+}
+
+/** `words`: distinct and not empty; a word's index is its keyword id. Built level by level, with one table for all edges. */
 export function buildTrie(words: readonly string[]): Trie {
-  const nodes: Map<number, number>[] = [new Map()];
+  const edges: Edge[] = [];
   const ends: number[] = [-1];
-  for (const [id, word] of words.entries()) {
-    let state = 0;
-    for (let index = 0; index < word.length; index++) {
-      const unit = word.charCodeAt(index);
-      let next = nodes[state]?.get(unit);
-      if (next === undefined) {
-        next = nodes.length;
-        nodes[state]?.set(unit, next);
-        nodes.push(new Map());
-        ends.push(-1);
+  const states = new Int32Array(words.length);
+  const known = new Map<number, number>();
+  const longest = words.reduce((length, word) => Math.max(length, word.length), 0);
+  for (let depth = 0; depth < longest; depth++) {
+    known.clear();
+    for (const [id, word] of words.entries()) {
+      if (depth >= word.length) continue;
+      const unit = word.charCodeAt(depth);
+      const from = states[id] ?? 0;
+      const key = from * 0x10000 + unit;
+      let to = known.get(key);
+      if (to === undefined) {
+        to = ends.push(-1) - 1;
+        known.set(key, to);
+        edges.push({ from, unit, to });
       }
-      state = next;
+      states[id] = to;
+      if (depth === word.length - 1) ends[to] = id;
     }
-    ends[state] = id;
   }
-  return new Trie(nodes, Int32Array.from(ends));
+  return new Trie(edges, Int32Array.from(ends));
 }
