@@ -9,6 +9,8 @@ const BATCH = 64;
 const EVERY_MS = 1000;
 const TIMEOUT_MS = 5000;
 const MAX_PAUSE_MS = 60_000;
+/** The end of the process waits no longer for a collector. */
+const CLOSE_MS = 1000;
 
 export interface TraceExporter {
   /** Returns at once. */
@@ -35,6 +37,7 @@ export function createTraceExporter({ endpoint, log, metrics }: TraceExporterDep
   let pauseMs = 0;
   let quietUntil = 0;
   let running: Promise<void> | undefined;
+  const closing = new AbortController();
 
   const lose = (traces: number): void => sent.inc({ outcome: 'lost' }, traces);
 
@@ -47,7 +50,7 @@ export function createTraceExporter({ endpoint, log, metrics }: TraceExporterDep
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify(toExportRequest(batch)),
-        signal: AbortSignal.timeout(TIMEOUT_MS),
+        signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), closing.signal]),
       });
       await response.arrayBuffer();
       const refused = !response.ok;
@@ -95,6 +98,7 @@ export function createTraceExporter({ endpoint, log, metrics }: TraceExporterDep
     },
     async close() {
       clearInterval(timer);
+      setTimeout(() => closing.abort(), CLOSE_MS).unref();
       await running;
       if (pauseMs === 0) await send();
     },

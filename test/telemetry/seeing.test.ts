@@ -1,0 +1,295 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { KEY, type LogLine, type Reply, type RunningApp, startApp, user } from '../app-kit.ts';
+import { createFakeUpstream, type FakeUpstream } from '../fake-upstream.ts';
+import { type BusyApp, startBusyApp } from './busy-app.ts';
+
+interface Span {
+  name: string;
+  parent: string | null;
+  start_ms: number;
+  end_ms: number;
+  duration_ms: number;
+  attributes: Record<string, unknown>;
+}
+interface TraceJson {
+  id: string;
+  trace_id: string;
+  request_id: string;
+  duration_ms: number;
+  status: number;
+  tokens: { input: number; output: number };
+  spans: Span[];
+  calls: { tokens: { input: number; output: number } }[];
+  content?: { request: unknown; answer: string };
+}
+const idOf = (reply: Reply): string => reply.headers.get('x-request-id') ?? '';
+const traceOf = async (app: RunningApp, reply: Reply): Promise<TraceJson> => (await app.fetch(`/admin/traces/${idOf(reply)}`)).json as object as TraceJson;
+const requestLines = (app: RunningApp): LogLine[] => app.lines.filter(({ message, level }) => message === 'request' && level === 'info');
+const metricSum = (text: string, name: string, labels = ''): number =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith(`${name}{`) && line.includes(labels))
+    .reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+async function allTraces(app: RunningApp): Promise<TraceJson[]> {
+  const all: TraceJson[] = [];
+  for (let cursor = ''; ; ) {
+    const { json } = await app.fetch(`/admin/traces?limit=200${cursor && `&cursor=${cursor}`}`);
+    all.push(...(json.data as TraceJson[]));
+    if (json.next_cursor === null) return all;
+    cursor = String(json.next_cursor);
+  }
+}
+
+/** SPEC, sections 10 and 12. */
+const CONTRACT = {
+  counter: [
+    'requests',
+    'tokens',
+    'cost_usd',
+    'route_hits',
+    'upstream_attempts',
+    'degraded',
+    'session_reads',
+    'trimmed_messages',
+    'idempotent_replays',
+    'tool_calls',
+    'rate_limited',
+    'shadow_comparisons',
+    'config_reloads',
+    'unpriced_calls',
+    'embedding_failures',
+  ].map((name) => `hermes_${name}_total`),
+  histogram: ['hermes_request_duration_seconds', 'hermes_overhead_seconds', 'hermes_time_to_first_token_seconds'],
+  gauge: ['hermes_upstream_state', 'hermes_requests_in_flight'],
+};
+
+describe('what a busy gateway tells of itself', () => {
+  let app: BusyApp;
+  let answers: Reply[];
+  before(async () => {
+    app = await startBusyApp();
+    answers = [...(await app.traffic(1)), ...(await app.traffic(2))];
+    await sleep(50);
+  });
+  after(() => app.stop());
+
+  it('is one line for each request, with the decisive facts', () => {
+    const lines = requestLines(app);
+    for (const answer of answers) {
+      const own = lines.filter((line) => (line.x_request_id ?? line.request_id) === idOf(answer));
+      assert.equal(own.length, 1, `${idOf(answer)} has ${own.length} lines`);
+      assert.equal(own[0]?.status, answer.status);
+    }
+    const tool = lines.find(({ tool_calls }) => (tool_calls as { tool: string }[] | undefined)?.[0]?.tool === 'order.query');
+    assert.deepEqual(
+      [tool?.route, tool?.model, tool?.upstream, tool?.attempts, typeof tool?.duration_ms, typeof tool?.cost_usd],
+      ['order_query', 'fast_model', 'fast_model', 2, 'number', 'number'],
+    );
+    assert.ok(lines.some(({ degraded }) => degraded === true));
+    assert.ok(lines.some(({ replayed, x_request_id }) => replayed === true && typeof x_request_id === 'string'));
+  });
+
+  it('has a trace for each request of a known caller, whose spans add up to its duration', async () => {
+    for (const answer of answers.filter(({ status }) => status !== 401)) {
+      const trace = await traceOf(app, answer);
+      assert.equal(trace.id, idOf(answer));
+      let covered = 0;
+      for (const span of trace.spans) {
+        assert.ok(span.start_ms - covered < 0.01, `a gap before ${span.name}`);
+        covered = Math.max(covered, span.end_ms);
+      }
+      assert.ok(Math.abs(covered - trace.duration_ms) < 1);
+      const sideBySide = trace.spans.some(({ name }) => name.startsWith('tool '));
+      const sum = trace.spans.filter(({ parent }) => parent === null).reduce((total, { duration_ms }) => total + duration_ms, 0);
+      if (!sideBySide) assert.ok(Math.abs(sum - trace.duration_ms) < 1, `${sum} against ${trace.duration_ms}`);
+    }
+    const refused = answers.find(({ status }) => status === 401);
+    assert.equal((await app.fetch(`/admin/traces/${refused && idOf(refused)}`)).status, 404);
+  });
+
+  it('shows attempts, tools and stores as spans', async () => {
+    const traces = await allTraces(app);
+    const spans = traces.flatMap((trace) => trace.spans);
+    const named = (name: string): Span[] => spans.filter((span) => span.name === name);
+    for (const name of ['receive', 'auth', 'limits', 'session', 'route', 'trim', 'attempt', 'tool order.query', 'store read', 'store append'])
+      assert.ok(named(name).length > 0, name);
+    assert.ok(named('attempt').some(({ attributes }) => attributes.outcome === 'error' && attributes.upstream === 'broken'));
+    assert.ok(named('attempt').some(({ attributes }) => attributes.outcome === 'ok' && Number(attributes.input_tokens) > 0 && Number(attributes.cost_usd) > 0));
+    assert.ok(named('tool order.slow').some(({ attributes }) => attributes.status === 'timeout'));
+    assert.ok(named('store read').some(({ attributes, parent }) => attributes.tier === 'hot' && parent === 'session'));
+  });
+
+  it('agrees: metrics, traces, log and books count the same', async () => {
+    const text = (await app.fetch('/metrics')).text;
+    const traces = await allTraces(app);
+    const statuses = new Set(answers.map(({ status }) => status));
+    for (const status of statuses) {
+      const count = answers.filter((answer) => answer.status === status).length;
+      assert.equal(metricSum(text, 'hermes_requests_total', `status="${status}"`), count, `status ${status}`);
+      if (status !== 401) assert.equal(traces.filter((trace) => trace.status === status).length, count, `traces of ${status}`);
+    }
+    const calls = traces.flatMap((trace) => trace.calls);
+    assert.equal(metricSum(text, 'hermes_upstream_attempts_total'), calls.length);
+    assert.equal(
+      metricSum(text, 'hermes_tokens_total', 'direction="input"'),
+      calls.reduce((sum, { tokens }) => sum + tokens.input, 0),
+    );
+    assert.equal(metricSum(text, 'hermes_request_duration_seconds_count'), answers.length);
+    const { rows } = (await app.fetch('/admin/costs?day=today&by=model')).json as { rows?: { calls: number; input_tokens: number }[] };
+    assert.equal(
+      rows?.reduce((sum, row) => sum + row.calls, 0),
+      calls.length,
+    );
+  });
+
+  it('exports the same as NDJSON, filtered', async () => {
+    const { text, headers } = await app.fetch('/admin/traces?format=ndjson&status=429');
+    assert.match(headers.get('content-type') ?? '', /ndjson/);
+    const exported = text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as TraceJson);
+    assert.equal(exported.length, answers.filter(({ status }) => status === 429).length);
+    assert.ok(exported.every(({ status }) => status === 429));
+  });
+
+  it('names every metric of the contract', async () => {
+    const text = (await app.fetch('/metrics')).text;
+    for (const [type, names] of Object.entries(CONTRACT)) for (const name of names) assert.match(text, new RegExp(`^# TYPE ${name} ${type}$`, 'm'));
+    assert.ok(metricSum(text, 'hermes_degraded_total') > 0);
+    assert.ok(metricSum(text, 'hermes_rate_limited_total') > 0);
+    assert.ok(metricSum(text, 'hermes_session_reads_total', 'tier="hot"') > 0);
+    assert.ok(metricSum(text, 'hermes_shadow_comparisons_total') > 0);
+  });
+});
+
+describe('labels', () => {
+  it('stay few, whatever callers make up: thousands of models, users, sessions, services and paths add no series', async () => {
+    const app = await startApp({});
+    try {
+      const series = async (): Promise<number> => (await app.fetch('/metrics')).text.split('\n').filter((line) => line.startsWith('hermes_')).length;
+      const send = (at: number): Promise<Reply>[] => [
+        app.chat({ messages: user('x'), model: `model-${at}` }),
+        app.chat({ messages: user('x'), user: `user-${at}`, session_id: `session-${at}` }),
+        app.chat({ messages: user('x'), service_type: `service-${at}` }),
+        app.fetch(`/v1/path-${at}`),
+        app.fetch(`/v1/chat/completions?x=${at}`, { method: 'PUT' }),
+      ];
+      for (let at = 0; at < 4; at++) await Promise.all(send(at));
+      const before = await series();
+      for (let at = 10; at < 210; at += 10) await Promise.all(Array.from({ length: 10 }, (_, more) => send(at + more)).flat());
+      assert.equal(await series(), before);
+    } finally {
+      await app.stop();
+    }
+  });
+});
+
+describe('secrets and contents', () => {
+  const MARK = {
+    content: 'PLANTED-question-7c1',
+    answer: 'PLANTED-answer-7c2',
+    upstreamKey: 'sk-PLANTED-upstream-7c3',
+    wrongKey: 'sk-PLANTED-wrong-7c4',
+    tool: 'PLANTED-tool-7c5',
+    cookie: 'PLANTED-cookie-7c6',
+  };
+  let upstream: FakeUpstream;
+  before(async () => {
+    upstream = await createFakeUpstream({ strict: false });
+  });
+  after(() => upstream.close());
+  const start = (trace: object): Promise<RunningApp> =>
+    startApp(
+      {
+        models: [
+          { id: 'good', provider: 'openai', model_name: 'good', api_base: upstream.url, api_key_env: 'UP_KEY' },
+          { id: 'bad', provider: 'openai', model_name: 'bad', api_base: upstream.url, api_key_env: 'UP_KEY' },
+          { id: 'gone', provider: 'openai', model_name: 'gone', api_base: 'http://127.0.0.1:9/v1', api_key_env: 'UP_KEY' },
+        ],
+        default_model: 'good',
+        trace,
+      },
+      { env: { UP_KEY: MARK.upstreamKey } },
+    );
+  const talk = async (app: RunningApp): Promise<Reply[]> => {
+    upstream.on('good', (reply) => reply.completion({ content: MARK.answer }));
+    upstream.on('bad', (reply) => reply.error(500, `no, not with ${MARK.upstreamKey} at ${upstream.url}`));
+    const headers = { cookie: `session=${MARK.cookie}` };
+    const messages = user(MARK.content);
+    const tools = [{ type: 'function', function: { name: 'f', description: MARK.tool, parameters: {} } }];
+    return [
+      await app.chat({ messages, tools }, headers),
+      await app.chat({ messages, stream: true, session_id: 's' }, headers),
+      await app.chat({ messages, model: 'bad' }),
+      await app.chat({ messages, model: 'gone' }),
+      await app.chat({ messages }, { authorization: `Bearer ${MARK.wrongKey}` }),
+      await app.post('/v1/chat/completions', `{"messages": ["${MARK.content}"`),
+    ];
+  };
+  const outputs = async (app: RunningApp): Promise<Record<string, string>> => ({
+    log: JSON.stringify(app.lines, (_key, value: unknown) => (value instanceof Error ? `${value.stack} ${String(value.cause)}` : value)),
+    metrics: (await app.fetch('/metrics')).text,
+    traces: (await app.fetch('/admin/traces?format=ndjson')).text,
+    upstreams: (await app.fetch('/admin/upstreams')).text,
+    plugins: (await app.fetch('/admin/plugins')).text,
+    sessions: (await app.fetch('/admin/sessions')).text,
+  });
+
+  it('stand in no output by default', async () => {
+    const app = await start({});
+    try {
+      const answers = await talk(app);
+      const all = {
+        ...(await outputs(app)),
+        errors: answers
+          .filter(({ status }) => status >= 400)
+          .map(({ text }) => text)
+          .join(),
+      };
+      for (const [where, text] of Object.entries(all)) {
+        for (const [what, mark] of Object.entries({ ...MARK, ownKey: KEY })) assert.ok(!text.includes(mark), `${what} stands in ${where}`);
+        for (const address of [`127.0.0.1:${upstream.port}`, '127.0.0.1:9'])
+          assert.ok(!text.includes(address), `an upstream's address stands in ${where}: ${text.slice(text.indexOf(address) - 80, text.indexOf(address) + 60)}`);
+      }
+    } finally {
+      await app.stop();
+    }
+  });
+
+  it('under capture_content the messages and the answer are with the trace, and nowhere else', async () => {
+    const app = await start({ capture_content: true });
+    try {
+      const answers = await talk(app);
+      for (const answer of answers.slice(0, 2)) {
+        const { content } = await traceOf(app, answer);
+        assert.equal(content?.answer, MARK.answer);
+        assert.ok(JSON.stringify(content?.request).includes(MARK.content));
+      }
+      const { log, metrics, traces } = await outputs(app);
+      assert.ok(!`${log}${metrics}`.includes(MARK.content) && !`${log}${metrics}`.includes(MARK.answer));
+      assert.ok(!traces?.includes(MARK.upstreamKey));
+    } finally {
+      await app.stop();
+    }
+  });
+
+  it('a caller that takes part in a W3C trace finds its trace id here and at the upstream', async () => {
+    const app = await start({});
+    try {
+      upstream.on('good', (reply) => reply.completion({ content: 'x' }));
+      const traceId = '0af7651916cd43dd8448eb211c80319c';
+      const answer = await app.chat({ messages: user('traced') }, { traceparent: `00-${traceId}-b7ad6b7169203331-01`, tracestate: 'vendor=1' });
+      assert.equal((await traceOf(app, answer)).trace_id, traceId);
+      const { headers } = upstream.find('traced') ?? {};
+      assert.match(String(headers?.traceparent), new RegExp(`^00-${traceId}-(?!b7ad6b7169203331)[0-9a-f]{16}-01$`));
+      assert.equal(headers?.tracestate, 'vendor=1');
+      await app.chat({ messages: user('untraced') });
+      assert.equal(upstream.find('untraced')?.headers.traceparent, undefined);
+    } finally {
+      await app.stop();
+    }
+  });
+});
