@@ -144,7 +144,8 @@ class ChatRequestRun {
   async #reply(exchange: PipelineExchange, first: Answer): Promise<HermesError | undefined> {
     const { server } = exchange.config;
     const answer = exchange.wants.stream ? first : await collectAnswer(exchange, first, server.max_event_bytes);
-    this.#overheadMs = performance.now() - this.#arrived - (answer.facts.waitedMs ?? 0);
+    // Whoever joined waited less than the first caller, whose waiting the facts tell.
+    this.#overheadMs = Math.max(0, performance.now() - this.#arrived - (answer.facts.waitedMs ?? 0));
     answer.facts.requestId ??= exchange.id;
     if (exchange.config.trace.capture_content) captureContent(exchange, answer);
     if (answer.error) {

@@ -40,7 +40,7 @@ export function toHermesObject(exchange: Exchange, facts: Facts, overheadMs: num
             tokens: facts.contextTokens ?? exchange.session?.historyTokens ?? 0,
           },
         }),
-    tool_calls: facts.toolCalls ?? [],
+    tool_calls: (facts.toolCalls ?? []).map(({ tool, request_id, status, ms }) => ({ tool, request_id, status, ms })),
     unavailable_tools: facts.unavailableTools ?? [],
     dropped_params: facts.droppedParams ?? [],
     ...(facts.upstreamFinishReason ? { upstream_finish_reason: facts.upstreamFinishReason } : {}),
