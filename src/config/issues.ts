@@ -14,14 +14,18 @@ const NOUNS: Readonly<Record<string, string>> = {
   record: 'a block of keys',
 };
 
-/** zod's error map: says what to do, and never the value, which may be a secret in the wrong place. */
+/** Letters alone, and few: no secret looks like that. */
+const PLAIN_WORD = /^[a-z]+(?:[_ -][a-z]+)*$/i;
+
+/** zod's error map: says what to do, and never a value that may be a secret in the wrong place. */
 export function toMessage(issue: RawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
       return issue.input === undefined ? 'is missing' : `must be ${NOUNS[issue.expected] ?? issue.expected}`;
     case 'invalid_value': {
       const known = issue.values.map(String);
-      return `must be ${known.length === 1 ? known[0] : `one of ${known.join(', ')}`}${typeof issue.input === 'string' ? didYouMean(issue.input, known) : ''}`;
+      const input = typeof issue.input === 'string' ? issue.input : '';
+      return `must be ${known.length === 1 ? known[0] : `one of ${known.join(', ')}`}${PLAIN_WORD.test(input) ? `, not \`${input}\`` : ''}${didYouMean(input, known)}`;
     }
     case 'too_small':
       if (issue.origin === 'string' || issue.origin === 'array')
