@@ -1,5 +1,6 @@
 import { costReply } from './accounting/cost-reply.ts';
 import { createAdmin } from './admin/admin.ts';
+import { budgetRoutes } from './admin/budgets.ts';
 import { serveConsole } from './admin/console.ts';
 import { costRoutes } from './admin/costs.ts';
 import { debugRoutes } from './admin/debug-route.ts';
@@ -60,6 +61,7 @@ export async function createApp({ load, createLog, metrics = createMetrics() }: 
   gateway.proxy = passThrough.serve;
   let listener: Listener;
   try {
+    await house.budgets.start(() => house.generation().config);
     listener = await listen(loaded.config, { request: createRouter(gateway), upgrade: passThrough.upgrade });
   } catch (thrown) {
     await house.close();
@@ -116,6 +118,7 @@ function createGateway(
       ...shadowRoutes(rooms.shadow),
       ...sessionRoutes({ cold, environment, forget: rooms.sessions.forget }),
       ...costRoutes({ costs: (query) => costReply(cold, query, house.generation().config.cost.timezone, environment.now()) }),
+      ...budgetRoutes({ views: () => house.budgets.views(house.generation().config), lift: (id) => house.budgets.lift(id, house.generation().config) }),
       ...operationRoutes({ config: () => house.generation().config, upstream: rooms.upstream, plugins: () => house.generation().plugins, reload }),
     ]),
     console: serveConsole,

@@ -1,4 +1,4 @@
-import type { ModelEntry, ScheduleConfig } from '../contracts/config.ts';
+import type { ScheduleConfig } from '../contracts/config.ts';
 import type { Exchange, RouteDecision } from '../contracts/exchange.ts';
 import { inBand } from './bands.ts';
 
@@ -21,22 +21,4 @@ function fits(entry: ScheduleConfig, exchange: Exchange, decision: RouteDecision
     if (tier === undefined || !entry.tiers.includes(tier)) return false;
   }
   return inBand(entry, now, config.cost.timezone);
-}
-
-/** May this model take the request over: permitted to the key, and able to do what the request needs? */
-export function canServe(exchange: Exchange, model: ModelEntry, allows: (patterns: readonly string[], name: string) => boolean): boolean {
-  if (!allows(exchange.principal?.models ?? [], model.id)) return false;
-  const needs = needsOf(exchange);
-  return model.upstreams.some(
-    ({ supports }) => (!needs.vision || supports.vision) && (!needs.tools || supports.tools) && (!needs.json_schema || supports.json_schema),
-  );
-}
-
-function needsOf({ request }: Exchange): { vision: boolean; tools: boolean; json_schema: boolean } {
-  const format = request.response_format;
-  return {
-    vision: request.messages.some(({ content }) => Array.isArray(content) && content.some(({ type }) => type === 'image_url')),
-    tools: (request.tools?.length ?? 0) > 0,
-    json_schema: typeof format === 'object' && format !== null && 'type' in format && format.type === 'json_schema',
-  };
 }

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { createAccessRoom } from '../access/access-room.ts';
 import { createAccountingRoom } from '../accounting/accounting-room.ts';
+import { Budgets } from '../accounting/budgets.ts';
 import { Ledger, withBooks } from '../accounting/ledger.ts';
 import { createScheduleRoom } from '../accounting/schedule-room.ts';
 import { createContextRoom } from '../context/context-room.ts';
 import type { ColdStore } from '../contracts/cold-store.ts';
 import type { Config } from '../contracts/config.ts';
 import type { Door } from '../contracts/door.ts';
+import type { Exchange } from '../contracts/exchange.ts';
 import type { HotStore } from '../contracts/hot-store.ts';
 import type { Matcher } from '../contracts/matcher.ts';
 import type { Provider } from '../contracts/provider.ts';
@@ -24,8 +26,11 @@ import { createSessionsRoom } from '../sessions/sessions-room.ts';
 import { createShadowRoom } from '../shadow/shadow-room.ts';
 import { Recorder } from '../telemetry/recorder.ts';
 import { createToolsRoom } from '../tools/tools-room.ts';
+import { missingAbility } from '../upstream/capabilities.ts';
 import { createClient } from '../upstream/client.ts';
+import { estimateInputTokens } from '../upstream/estimate.ts';
 import { fetchJson } from '../upstream/fetch-json.ts';
+import { postWebhook } from '../upstream/post-webhook.ts';
 import { createSend } from '../upstream/send.ts';
 import { createUpstreamRoom } from '../upstream/upstream-room.ts';
 import { checkAdded } from './read-config.ts';
@@ -47,6 +52,7 @@ export interface House {
   readonly doors: ReadonlyMap<string, Door>;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly recorder: Recorder;
+  readonly budgets: Budgets;
   readonly plugins: readonly LoadedPlugin[];
   readonly environment: Environment;
   generation(): Generation;
@@ -80,6 +86,8 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   accounting.onCall((call) => recorder.called(generation().config, call));
   accounting.onCall((call, { cost }) => ledger.add(call, cost.timezone));
   const access = createAccessRoom(deps);
+  const budgets = new Budgets({ ...deps, cold: stored, ledger, allows: access.allows, post: postWebhook });
+  accounting.onCall((call, inUse) => budgets.heard(call, inUse));
   const context = createContextRoom(deps);
   const routing = createRoutingRoom({ ...deps, matchers, allows: access.allows, fetchJson });
   const client = createClient();
@@ -93,7 +101,14 @@ export async function createHouse(options: HouseOptions, registries?: Registries
     idempotency: createIdempotencyRoom(deps),
     limits: createLimitsRoom({ buckets: createMemoryBuckets(), metrics, environment }),
     routing,
-    schedule: createScheduleRoom({ allows: access.allows, environment }),
+    schedule: createScheduleRoom({
+      allows: access.allows,
+      missingAbility,
+      offersTools: (exchange, route) => tools.names({ ...subjectOf(exchange), route }).offered.length > 0,
+      estimateTokens: estimateInputTokens,
+      crossedFor: (service, inUse) => budgets.crossedFor(service, inUse),
+      environment,
+    }),
     sessions: createSessionsRoom({ ...deps, context }),
     shadow,
     tools,
@@ -126,6 +141,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
     doors,
     providers,
     recorder,
+    budgets,
     plugins,
     environment,
     generation,
@@ -140,9 +156,14 @@ export async function createHouse(options: HouseOptions, registries?: Registries
       current?.retire();
       await Promise.allSettled([context.close(), client.close()]);
       await rooms.sessions.close();
-      await ledger.close();
+      await Promise.all([ledger.close(), budgets.close()]);
       await hot.close();
       await cold.close();
     },
   };
+}
+
+/** What a dry run of the tools looks at. */
+function subjectOf({ config, ask, request, caller, principal }: Exchange): Pick<Exchange, 'config' | 'ask' | 'request' | 'caller' | 'principal'> {
+  return { config, ask, request, caller, principal };
 }

@@ -1,6 +1,6 @@
 import type { ColdStore, LedgerRow } from '../../src/contracts/cold-store.ts';
 import type { ModelCall } from '../../src/contracts/exchange.ts';
-import type { Environment } from '../../src/contracts/telemetry.ts';
+import type { Environment, Metrics } from '../../src/contracts/telemetry.ts';
 import create from '../../src/stores/cold/sqljs.ts';
 import { storeOptions } from '../stores/fixture.ts';
 
@@ -79,3 +79,10 @@ export function fakeLedgerStore(): Pick<ColdStore, 'name' | 'addToLedger'> & { b
 }
 export const sumOf = (rows: Iterable<LedgerRow>, field: 'calls' | 'input_tokens' | 'output_tokens' = 'calls'): number =>
   [...rows].reduce((sum, row) => sum + row[field], 0);
+export const noMetrics: Metrics = {
+  counter: () => ({ inc: () => {} }),
+  gauge: () => ({ set: () => {} }),
+  histogram: () => ({ observe: () => {} }),
+  text: async () => '',
+  contentType: 'text/plain',
+};
