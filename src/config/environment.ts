@@ -42,6 +42,7 @@ const NEEDED = [
   ['auth', 'keys', 'key_env', 'the key would let nobody in'],
   ['auth', 'signatures', 'secret_env', 'no signature could be checked'],
   ['tools', undefined, 'secret_env', 'calls would go out unsigned'],
+  ['guards', undefined, 'secret_env', 'the webhook could not tell who asks it'],
   ['metrics', undefined, 'token_env', '/metrics would be open'],
 ] as const;
 export function checkSecrets(file: Record<string, unknown>, env: Environment, report: (path: Path, message: string) => void): void {

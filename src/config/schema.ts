@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Config, ScheduleConfig, ToolConfig } from '../contracts/config.ts';
 import { auth, limits } from './schema-access.ts';
+import { cache, guards, toolLoopGuard } from './schema-guards.ts';
 import { models, providers } from './schema-models.ts';
 import { cost, embedding, routeRules, routing, shadow } from './schema-routing.ts';
 import { log, metrics, passthrough, pipeline, plugins, server, trace } from './schema-server.ts';
@@ -23,7 +24,10 @@ export const schema = z.strictObject({
   trim,
   tools,
   tools_max_rounds: whole(1, 100).default(8).describe('Rounds of tool calls in one request; then the model is asked once more without tools.'),
+  tool_loop_guard: toolLoopGuard,
   idempotency,
+  cache,
+  guards,
   cost,
   shadow,
   trace,
@@ -48,6 +52,9 @@ type _SchemaFitsContract = [
   Fits<ConfigFile['trim'], Config['trim']>,
   Fits<Omit<ConfigFile['tools'][number], 'side_effects'>, Omit<ToolConfig, 'side_effects'>>,
   Fits<ConfigFile['idempotency'], Config['idempotency']>,
+  Fits<ConfigFile['cache'], Config['cache']>,
+  Fits<ConfigFile['guards'], Config['guards']>,
+  Fits<ConfigFile['tool_loop_guard'], Config['tool_loop_guard']>,
   Fits<ConfigFile['cost']['schedule'][number], ScheduleConfig>,
   Fits<ConfigFile['cost']['budgets'], Config['cost']['budgets']>,
   Fits<ConfigFile['trace'], Config['trace']>,

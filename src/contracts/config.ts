@@ -1,4 +1,5 @@
 import type { UpstreamTarget } from './exchange.ts';
+import type { CacheConfig, GuardConfig, LoopGuardConfig } from './guards.ts';
 
 /**
  * The configuration as the pipeline sees it: the file's own names, every default filled in. `config/schema.ts` validates
@@ -183,6 +184,12 @@ export interface Config {
   trim: { stateless: boolean };
   tools: ToolConfig[];
   tools_max_rounds: number;
+  /** Undefined: only `tools_max_rounds` ends a turn. */
+  tool_loop_guard?: LoopGuardConfig | undefined;
+  /** Undefined: off. */
+  cache?: CacheConfig | undefined;
+  /** Empty: off. */
+  guards: GuardConfig[];
   idempotency: { ttl_seconds: number; max_bytes: number; sdk_retry_window_seconds: number; rejoin_seconds: number };
   cost: {
     timezone: string;

@@ -4,6 +4,7 @@ export type * from './door.ts';
 export { defineDoor } from './door.ts';
 export * from './errors.ts';
 export type * from './exchange.ts';
+export type * from './guards.ts';
 export {
   type Condition,
   defineMatcher,
