@@ -38,6 +38,8 @@ export interface Facts {
   usage?: Usage | undefined;
   finishReason?: string | undefined;
   upstreamFinishReason?: string | undefined;
+  /** Headers of the upstream's answer that the caller may see, in OpenAI's names: its rate limits. */
+  upstreamHeaders?: Record<string, string> | undefined;
   /** Milliseconds spent waiting for upstreams and tools: the rest is hermes' own. */
   waitedMs?: number | undefined;
   replayed?: boolean | undefined;

@@ -48,6 +48,10 @@ export interface Inbound {
   path: string;
   /** Undefined where the body is not read (pass-through). */
   bytes: Uint8Array | undefined;
+  /** The body as parsed, hermes' own fields in it; its members are the very objects that the request was made of. */
+  body?: unknown;
+  /** A plugin of the user's has had its hands on the request: that a member is the same object does not say that it is unchanged. */
+  touched?: boolean;
   /** As the door made it. */
   request: ChatRequest;
   /** What the caller proved itself with; for the step `auth` alone, which removes it. */

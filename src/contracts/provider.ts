@@ -1,4 +1,5 @@
 import type { ChatCompletion, ChatRequest } from '../wire/chat.ts';
+import type { JsonSource } from '../wire/splice-json.ts';
 import type { Attempt, UpstreamTarget } from './exchange.ts';
 import type { Form, Reader } from './stream.ts';
 
@@ -44,13 +45,18 @@ export interface Provider {
   form: Form;
   /** What an SDK would be given as its base URL, when the model names none; and the key's usual variable. */
   defaults?: { apiBase?: string; apiKeyEnv?: string };
-  /** Throws a HermesError (400) for what dropping would change in meaning (`n > 1`). */
-  toUpstream(request: ChatRequest, target: UpstreamTarget, attempt?: Attempt): UpstreamCall;
+  /**
+   * Throws a HermesError (400) for what dropping would change in meaning (`n > 1`). `caller`: the body that came in this
+   * provider's own form: what still stands in it goes out byte for byte.
+   */
+  toUpstream(request: ChatRequest, target: UpstreamTarget, attempt?: Attempt, caller?: JsonSource): UpstreamCall;
   /** Credentials that are signed or expire: the one asynchronous part, with the clock (Unix milliseconds) handed in. */
   authorize?(call: UpstreamCall, credentials: { apiKey: string | undefined }, now: number): Promise<UpstreamCall>;
   /** A whole 200 body. Throws a HermesError (`upstream_empty_answer`, or the kind that an error object in it says) when there is no answer in it. */
   fromUpstream(bytes: Uint8Array, call: UpstreamCall): ChatCompletion;
   createReader(call: UpstreamCall): Reader;
+  /** Of an answer's headers those that callers may see (rate limits, the vendor's own times), in OpenAI's names and units. `now`: Unix milliseconds. */
+  toHeaders?(headers: Readonly<Record<string, string>>, now: number): Record<string, string>;
   /** A refusal: status >= 400, or an error event's payload inside a 200. */
   toFailure(status: number, headers: Readonly<Record<string, string>>, bytes: Uint8Array): UpstreamFailure;
   /**

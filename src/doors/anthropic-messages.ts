@@ -20,5 +20,10 @@ export default defineDoor({
   toBody: toAnswer,
   createWriter: () => new AnthropicWriter(),
   toError: toAnthropicError,
-  toHeaders: ({ facts }): Record<string, string> => (facts.requestId ? { 'request-id': facts.requestId } : {}),
+  toHeaders: ({ facts }) => ({ ...(facts.replayed ? {} : ownLimits(facts.upstreamHeaders)), ...(facts.requestId ? { 'request-id': facts.requestId } : {}) }),
 });
+
+/** An Anthropic upstream's rate limits, as its clients know them. */
+function ownLimits(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith('anthropic-ratelimit-')));
+}

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readCredential } from '../access/credential.ts';
 import type { Door, Entered } from '../contracts/door.ts';
 import { HermesError, toHermesError } from '../contracts/errors.ts';
-import type { Answer, Exchange } from '../contracts/exchange.ts';
+import type { Answer, Exchange, Facts } from '../contracts/exchange.ts';
 import { PipelineExchange } from '../pipeline/exchange.ts';
 import type { Generation } from '../pipeline/generation.ts';
 import { captureContent } from '../telemetry/capture-content.ts';
@@ -105,6 +105,8 @@ class ChatRequestRun {
         method,
         path,
         bytes,
+        body,
+        touched: this.#generation.touchesRequests,
         request: entered.request,
         remoteAddress: remoteAddress(request, config.server.trusted_proxies),
         ...(credential ? { credential } : {}),
@@ -224,7 +226,8 @@ class ChatRequestRun {
   }
 
   #headers(exchange: PipelineExchange, answer: Answer): Record<string, string> {
-    const headers = { ...this.#gateway.rooms.limits.headers(exchange), ...this.#door.toHeaders?.(answer), ...answer.headers };
+    const own = this.#gateway.rooms.limits.headers(exchange);
+    const headers = { ...upstreamHeaders(answer.facts, own), ...own, ...this.#door.toHeaders?.(answer), ...answer.headers };
     Object.assign(headers, this.#idHeaders(exchange.id), toFactHeaders(exchange, answer, this.#overheadMs ?? 0));
     return toSendable(headers);
   }
@@ -250,4 +253,11 @@ class ChatRequestRun {
       firstTokenMs: this.#firstTokenMs,
     });
   }
+}
+
+/** What the upstream says of its limits, where hermes' own say nothing; of a replay it would be old. */
+function upstreamHeaders({ upstreamHeaders: headers = {}, replayed }: Facts, own: Readonly<Record<string, string>>): Record<string, string> {
+  if (replayed) return {};
+  const limited = Object.keys(own).some((name) => name.startsWith('x-ratelimit-'));
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith('anthropic-') && !(limited && name.startsWith('x-ratelimit-'))));
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Door } from '../contracts/door.ts';
 import type { Answer } from '../contracts/exchange.ts';
+import { namedModel } from '../routing/choose-model.ts';
 import { stringifyJson } from '../wire/json.ts';
 import type { Gateway } from './gateway.ts';
 import { beginBare, identified } from './identified.ts';
@@ -17,9 +18,9 @@ export async function countTokens(gateway: Gateway, door: Door, request: Incomin
   return identified(gateway, beginBare(gateway, request, traceId, bytes), async (exchange) => {
     const { request: chat } = door.enter(parseBody(bytes, config.server.max_depth), exchange.headers);
     const { registry } = config;
-    const model = registry.find(chat.model ?? registry.defaultModel) ?? registry.find(registry.defaultModel);
-    const modelName = model?.upstreams[0]?.modelName ?? '';
-    const { context } = gateway.rooms;
+    const { context, access } = gateway.rooms;
+    const named = namedModel({ ask: exchange.ask, request: chat, caller: exchange.caller, principal: exchange.principal }, config, access.allows);
+    const modelName = (named ?? registry.find(registry.defaultModel))?.upstreams[0]?.modelName ?? '';
     let tokens = PRIMING;
     for (const message of chat.messages) tokens += await context.countMessage(message, modelName);
     if (chat.tools?.length) tokens += await context.countText(stringifyJson(chat.tools), modelName);

@@ -161,7 +161,8 @@ function permit(exchange: Exchange): UpstreamTarget {
   const { principal, config } = exchange;
   if (path.startsWith('/v1/organization')) throw new HermesError('permission_denied', 'The organization routes are not passed through.');
   const allowed = principal?.passthrough ?? DEFAULT_PASSTHROUGH;
-  const mayReach = principal?.admin || allowed.some((entry) => reaches(entry, path));
+  const stored = isDefault(allowed) && STORED_RESPONSE.test(path);
+  const mayReach = principal?.admin || (!stored && allowed.some((entry) => reaches(entry, path)));
   if (!mayReach) throw new HermesError('permission_denied', `This key may not reach ${path.slice(0, 100)}; let its configuration list it under passthrough.`);
   const { target } = config.passthrough;
   if (target === undefined)
@@ -169,6 +170,13 @@ function permit(exchange: Exchange): UpstreamTarget {
   if (target.apiKeyEnv !== undefined && target.apiKey === undefined)
     throw new HermesError('upstream_key_missing', `The upstream's key is missing: set ${target.apiKeyEnv}.`);
   return target;
+}
+
+/** A response that the vendor keeps, whoever asked for it: not among the stateless paths, though beneath one of them. */
+const STORED_RESPONSE = /^\/v1\/responses\/(?!(?:input_tokens|compact)$)/;
+
+function isDefault(allowed: readonly string[]): boolean {
+  return allowed.length === DEFAULT_PASSTHROUGH.length && allowed.every((entry, index) => entry === DEFAULT_PASSTHROUGH[index]);
 }
 
 function reaches(entry: string, path: string): boolean {

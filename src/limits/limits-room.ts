@@ -2,8 +2,8 @@ import { HermesError } from '../contracts/errors.ts';
 import type { Exchange, ModelCall, Reservation } from '../contracts/exchange.ts';
 import type { LimitsRoom } from '../contracts/rooms.ts';
 import type { Environment, Metrics } from '../contracts/telemetry.ts';
+import { toDuration } from '../wire/duration.ts';
 import type { BucketState, BucketStore, Taken } from './bucket.ts';
-import { toDuration } from './duration.ts';
 import { bucketsOf, type RuleBucket } from './rule-buckets.ts';
 
 export interface LimitsDeps {

@@ -31,6 +31,8 @@ export interface Generation {
   readonly plugins: readonly PluginView[];
   /** `auth` is hermes' own: keys may be checked before a body is read. */
   readonly ownAuth: boolean;
+  /** A step of the user's sees requests before they are sent, and may change them in place. */
+  readonly touchesRequests: boolean;
   /** Counts exchanges; the hooks are closed when the generation is retired and the last has left. */
   enter(): void;
   leave(): void;
@@ -79,6 +81,7 @@ export async function createGeneration(input: GenerationInput): Promise<Generati
       hooks: hookNames(layers[index]),
     })),
     ownAuth: ordered.some(({ plugin, file }) => plugin.name === 'auth' && file === undefined),
+    touchesRequests: ordered.some(({ file }, index) => file !== undefined && layers[index]?.hooks.handle !== undefined),
     hooks,
     enter: () => {
       exchanges++;

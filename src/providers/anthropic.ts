@@ -1,10 +1,13 @@
 import type { UpstreamTarget } from '../contracts/exchange.ts';
 import { defineProvider, type UpstreamCall } from '../contracts/provider.ts';
 import { stringifyJson } from '../wire/json.ts';
+import { hasLoneSurrogates, type JsonSource, spliceJson } from '../wire/splice-json.ts';
 import { createNameMap } from '../wire/tool-names.ts';
 import { type AnswerContext, toCompletion } from './anthropic/answer.ts';
+import { toCallerHeaders } from './anthropic/caller-headers.ts';
 import { toFailure } from './anthropic/failure.ts';
 import { AnthropicReader } from './anthropic/reader.ts';
+import { saysTheSame } from './anthropic/says-the-same.ts';
 import { BEARER_VERSION, toAnthropicRequest } from './anthropic/to-request.ts';
 
 const DEFAULT_VERSION = '2023-06-01';
@@ -13,7 +16,7 @@ const DEFAULT_VERSION = '2023-06-01';
 export default defineProvider({
   form: 'anthropic-messages',
   defaults: { apiBase: 'https://api.anthropic.com', apiKeyEnv: 'ANTHROPIC_API_KEY' },
-  toUpstream(request, target) {
+  toUpstream(request, target, _attempt, caller) {
     const apiVersion = target.apiVersion ?? DEFAULT_VERSION;
     const { body, dropped, names } = toAnthropicRequest(request, target, apiVersion);
     const context: AnswerContext = { names, legacy: Array.isArray(request.functions) && !request.tools?.length };
@@ -21,7 +24,7 @@ export default defineProvider({
       method: 'POST',
       url: messagesUrl(target),
       headers: toHeaders(target, apiVersion, request.anthropic),
-      body: wellFormed(stringifyJson(body)),
+      body: (caller && spliced(body, caller)) ?? wellFormed(stringifyJson(body)),
       stream: request.stream === true,
       droppedParams: dropped,
       context,
@@ -29,6 +32,7 @@ export default defineProvider({
   },
   fromUpstream: (bytes, call) => toCompletion(bytes, contextOf(call)),
   createReader: (call) => new AnthropicReader(contextOf(call)),
+  toHeaders: toCallerHeaders,
   toFailure,
 });
 
@@ -39,6 +43,12 @@ function contextOf(call: UpstreamCall): AnswerContext {
 
 function isAnswerContext(context: unknown): context is AnswerContext {
   return typeof context === 'object' && context !== null && 'names' in context && 'legacy' in context;
+}
+
+/** A client's own words, where translating there and back has not had to change what they say. */
+function spliced(body: Record<string, unknown>, caller: JsonSource): Uint8Array | undefined {
+  if (hasLoneSurrogates(caller.bytes)) return undefined;
+  return spliceJson(body, caller, { same: saysTheSame, write: (value) => wellFormed(stringifyJson(value)) });
 }
 
 /** The base address may end in `/v1` or not, as either SDK's setting would. */

@@ -2,10 +2,13 @@ import { HermesError } from '../contracts/errors.ts';
 import { defineProvider } from '../contracts/provider.ts';
 import type { ChatChunk, ChatCompletion } from '../wire/chat.ts';
 import { isRecord, parseJson, parseJsonBytes, stringifyJson } from '../wire/json.ts';
+import { sameJson } from '../wire/same-json.ts';
+import { spliceJson } from '../wire/splice-json.ts';
 import { readEvent } from '../wire/sse.ts';
 import type { NameMap } from '../wire/tool-names.ts';
 import { toAddress, toHeaders } from './openai/address.ts';
 import { toBody } from './openai/body.ts';
+import { toCallerHeaders } from './openai/caller-headers.ts';
 import { toFailure, toPayloadError } from './openai/failure.ts';
 import { nameChunkBack, nameCompletionBack } from './openai/names.ts';
 
@@ -13,13 +16,13 @@ import { nameChunkBack, nameCompletionBack } from './openai/names.ts';
 export default defineProvider({
   form: 'openai-chat',
   defaults: { apiBase: 'https://api.openai.com/v1', apiKeyEnv: 'OPENAI_API_KEY' },
-  toUpstream(request, target) {
+  toUpstream(request, target, _attempt, caller) {
     const { body, names } = toBody(request, target);
     return {
       method: 'POST',
       url: toAddress(target),
       headers: toHeaders(target, request.stream === true),
-      body: stringifyJson(body),
+      body: (caller && spliceJson(body, caller, { same: sameJson })) ?? stringifyJson(body),
       stream: request.stream === true,
       droppedParams: [],
       // Undefined says: the answer is in our form as it comes.
@@ -47,6 +50,7 @@ export default defineProvider({
       },
     };
   },
+  toHeaders: toCallerHeaders,
   toFailure,
 });
 

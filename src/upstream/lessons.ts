@@ -41,11 +41,12 @@ export class Lessons {
 
 function lessonOf({ param, message, code }: UpstreamFailure, call: UpstreamCall): Quirks | undefined {
   const words = `${param ?? ''} ${code ?? ''} ${message}`;
-  const sent = (text: string): boolean => typeof call.body === 'string' && call.body.includes(text);
-  if (/stream_options|include_usage/.test(words) && sent('"stream_options":')) return { stream_options: false };
-  if (sent('"max_tokens":') && (/use ['"`]?max_completion_tokens/i.test(message) || (param === 'max_tokens' && code === 'unsupported_parameter'))) {
+  const body = typeof call.body === 'string' ? call.body : Buffer.from(call.body).toString('latin1');
+  const sent = (member: string, value = ''): boolean => new RegExp(`"${member}"\\s*:\\s*${value}`).test(body);
+  if (/stream_options|include_usage/.test(words) && sent('stream_options')) return { stream_options: false };
+  if (sent('max_tokens') && (/use ['"`]?max_completion_tokens/i.test(message) || (param === 'max_tokens' && code === 'unsupported_parameter'))) {
     return { max_tokens_field: 'max_completion_tokens' };
   }
-  if (sent('"max_completion_tokens":') && /max_completion_tokens/.test(words) && UNKNOWN_PARAMETER.test(words)) return { max_tokens_field: 'max_tokens' };
-  return /developer/.test(words) && /role/i.test(words) && sent('"role":"developer"') ? { developer_role: false } : undefined;
+  if (sent('max_completion_tokens') && /max_completion_tokens/.test(words) && UNKNOWN_PARAMETER.test(words)) return { max_tokens_field: 'max_tokens' };
+  return /developer/.test(words) && /role/i.test(words) && sent('role', '"developer"') ? { developer_role: false } : undefined;
 }

@@ -3,6 +3,8 @@ import type { Answer, AnswerInit, Attempt, Exchange, Facts } from '../contracts/
 import type { Provider, UpstreamCall } from '../contracts/provider.ts';
 import type { Environment } from '../contracts/telemetry.ts';
 import type { ChatRequest } from '../wire/chat.ts';
+import { isRecord, parseJsonBytes } from '../wire/json.ts';
+import type { JsonSource } from '../wire/splice-json.ts';
 import { Lessons } from './lessons.ts';
 import { type SendDeps, Sending } from './sending.ts';
 
@@ -35,8 +37,9 @@ async function sendTaught(
   facts: Facts,
 ): Promise<Answer | AnswerInit> {
   const request = attempt.request ?? exchange.request;
+  const caller = callersBody(exchange, provider);
   for (;;) {
-    const call = await prepare(provider, request, { ...attempt, upstream: lessons.apply(attempt.upstream) }, deps.environment);
+    const call = await prepare(provider, request, { ...attempt, upstream: lessons.apply(attempt.upstream) }, deps.environment, caller);
     if (exchange.trace.traceparent) call.headers = { ...call.headers, ...toTraceHeaders(exchange, exchange.trace.traceparent) };
     if (call.droppedParams.length > 0) facts.droppedParams = call.droppedParams;
     if (exchange.cancelled) throw exchange.cancelled;
@@ -54,12 +57,26 @@ function toTraceHeaders({ headers }: Exchange, traceparent: string): Record<stri
   return headers.tracestate ? { traceparent, tracestate: headers.tracestate } : { traceparent };
 }
 
-async function prepare(provider: Provider, request: ChatRequest, attempt: Attempt, environment: Environment): Promise<UpstreamCall> {
+/** What the caller sent, when it speaks the upstream's form: parsed anew where a plugin may have changed the objects in place. */
+function callersBody({ inbound, background }: Exchange, { form }: Provider): JsonSource | undefined {
+  const { bytes, body, touched } = inbound;
+  if (inbound.form !== form || bytes === undefined || !isRecord(body) || background) return undefined;
+  const value = touched ? parseJsonBytes(bytes) : body;
+  return isRecord(value) ? { bytes, value } : undefined;
+}
+
+async function prepare(
+  provider: Provider,
+  request: ChatRequest,
+  attempt: Attempt,
+  environment: Environment,
+  caller: JsonSource | undefined,
+): Promise<UpstreamCall> {
   const { upstream } = attempt;
   if (upstream.apiKeyEnv !== undefined && !upstream.apiKey) {
     throw new HermesError('upstream_key_missing', `The model "${attempt.model}" has no key: its operator must set ${upstream.apiKeyEnv}.`);
   }
-  const call = provider.toUpstream(request, upstream, attempt);
+  const call = provider.toUpstream(request, upstream, attempt, caller);
   if (provider.authorize === undefined) return call;
   try {
     return await provider.authorize(call, { apiKey: upstream.apiKey }, environment.now());

@@ -69,6 +69,8 @@ export class Sending {
     try {
       const head = await this.#open.head(until);
       this.#status = head.status;
+      const shown = this.#provider.toHeaders?.(head.headers, this.#deps.environment.now());
+      if (shown && Object.keys(shown).length > 0) this.#facts.upstreamHeaders = shown;
       this.#facts.waitedMs = performance.now() - start;
       if (head.status < 200 || head.status >= 300) throw await this.#refused(head, until);
       const type = head.headers['content-type'] ?? '';

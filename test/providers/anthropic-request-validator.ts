@@ -109,13 +109,14 @@ function messages(body: Json): string | undefined {
     if (!isPlain(message)) return `${at}: Input should be an object`;
     for (const key of Object.keys(message)) if (key !== 'role' && key !== 'content') return `${at}.${key}: Extra inputs are not permitted`;
     if (message.role !== (index % 2 === 0 ? 'user' : 'assistant')) return `${at}: roles must alternate, the user's first`;
-    if (!Array.isArray(message.content) || message.content.length === 0) return `${at}: all messages must have non-empty content`;
-    const wrong = turn(message.content, message.role === 'user', at, state);
+    const content = typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : message.content;
+    if (!Array.isArray(content) || content.length === 0) return `${at}: all messages must have non-empty content`;
+    const wrong = turn(content, message.role === 'user', at, state);
     if (wrong) return wrong;
-    const last = message.content.at(-1);
+    const last = content.at(-1);
     if (index === list.length - 1 && message.role === 'assistant' && isPlain(last) && last.type === 'text' && /\s$/.test(String(last.text)))
       return 'messages: final assistant content cannot end with trailing whitespace';
-    if (message.role === 'assistant' && thinkingMissing(body, message.content, index, list)) return `${at}: Expected thinking`;
+    if (message.role === 'assistant' && thinkingMissing(body, content, index, list)) return `${at}: Expected thinking`;
   }
   return state.open.size > 0 ? `tool_use without tool_result: ${[...state.open].join()}` : undefined;
 }

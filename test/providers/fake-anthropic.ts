@@ -27,6 +27,8 @@ export async function createFakeAnthropic(answer: (call: AnthropicCall) => Block
     let raw = '';
     for await (const part of request) raw += part;
     const call: AnthropicCall = { headers: request.headers, raw, body: JSON.parse(raw) };
+    // A string is one text block to the API.
+    for (const message of call.body.messages ?? []) if (typeof message.content === 'string') message.content = [{ type: 'text', text: message.content }];
     calls.push(call);
     const version = String(request.headers['anthropic-version']);
     const keyed = version === '2023-06-01' ? request.headers['x-api-key'] === 'sk-ant' : request.headers.authorization === 'Bearer sk-ant';
