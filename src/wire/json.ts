@@ -25,6 +25,12 @@ export function stringifyJson(value: unknown): string {
   return text?.includes(MARK.slice(1)) ? text.replace(MARKED, '$1') : text;
 }
 
+/** What `parseJson` read, with its long integers as strings of their digits: for writers that know nothing of the mark. */
+export function longIntegersAsText(value: unknown): unknown {
+  const text = JSON.stringify(value);
+  return text?.includes(MARK.slice(1)) ? JSON.parse(text.replace(MARKED, '"$1"')) : value;
+}
+
 /** Parses bytes of UTF-8; a byte order mark is passed over. */
 export function parseJsonBytes(bytes: Uint8Array): unknown {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
