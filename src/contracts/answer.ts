@@ -40,6 +40,8 @@ export interface Facts {
   upstreamFinishReason?: string | undefined;
   /** Headers of the upstream's answer that the caller may see, in OpenAI's names: its rate limits. */
   upstreamHeaders?: Record<string, string> | undefined;
+  /** The vendor that answered (wire/maker): whose reasoning this is. */
+  maker?: string | undefined;
   /** Milliseconds spent waiting for upstreams and tools: the rest is hermes' own. */
   waitedMs?: number | undefined;
   replayed?: boolean | undefined;

@@ -8,6 +8,7 @@ import type { ChunkStream, Outcome } from '../contracts/stream.ts';
 import type { Environment, Log } from '../contracts/telemetry.ts';
 import type { ChatMessage } from '../wire/chat.ts';
 import { windowStart } from '../wire/history-window.ts';
+import { withStoredMaker } from '../wire/maker.ts';
 import { AnswerCapture } from './answer-capture.ts';
 import type { LateTurns } from './late-turns.ts';
 import type { SessionName } from './session-name.ts';
@@ -70,8 +71,8 @@ export class SessionOpenTurn implements OpenTurn {
 
   async #commit(exchange: Exchange, answer: ChatMessage, partial: boolean): Promise<void> {
     const { name, state, fresh, system, supersedeFrom } = this.#begun;
-    const rounds = exchange.turnMessages ?? [];
     const facts: Facts = exchange.answer?.facts ?? {};
+    const rounds = (exchange.turnMessages ?? []).map((message) => withStoredMaker(message, facts.maker));
     const silent = partial && !answer.content && !answer.reasoning_content;
     const counted = await Promise.all([
       this.#count(system ?? []),
@@ -79,7 +80,7 @@ export class SessionOpenTurn implements OpenTurn {
         fresh.map(async ({ message, tokens = this.#deps.context.countMessage(message, '') }): Promise<StoredMessage> => ({ message, tokens: await tokens })),
       ),
       this.#count(rounds),
-      silent ? [] : this.#count([answer], { ...(partial ? { partial } : {}), ...(facts.degraded ? { degraded: true } : {}) }),
+      silent ? [] : this.#count([withStoredMaker(answer, facts.maker)], { ...(partial ? { partial } : {}), ...(facts.degraded ? { degraded: true } : {}) }),
     ]);
     const turn: TurnRecord = {
       project: name.project,

@@ -1,5 +1,6 @@
 import type { StoredMessage } from '../contracts/cold-store.ts';
 import type { ChatMessage, ContentPart, ToolCall } from '../wire/chat.ts';
+import { withMaker } from '../wire/maker.ts';
 
 /** A session as a turn finds it. */
 export interface SessionState {
@@ -21,7 +22,8 @@ export function bare({ message, tokens, partial, degraded }: StoredMessage): Sto
 }
 
 /** A copy that a plugin may change in place: the hot store's own stays as it is. */
-export function copyMessage(message: ChatMessage): ChatMessage {
+export function copyMessage(original: ChatMessage): ChatMessage {
+  const message = withMaker(original);
   const { content, tool_calls } = message;
   if (typeof content !== 'object' && tool_calls === undefined) return { ...message };
   return {

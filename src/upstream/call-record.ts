@@ -31,7 +31,6 @@ export class CallRecord {
   readonly #environment: Environment;
   readonly #books: Books;
   readonly #startedAt: number;
-  readonly #endSpan: ReturnType<Exchange['trace']['span']>;
   /** performance.now() */
   readonly start = performance.now();
   #ended = false;
@@ -43,13 +42,6 @@ export class CallRecord {
     this.#environment = environment;
     this.#books = books;
     this.#startedAt = environment.now();
-    this.#endSpan = exchange.trace.span('attempt', {
-      number: attempt.number,
-      model: attempt.model,
-      upstream: attempt.upstream.id,
-      provider: attempt.upstream.provider,
-      model_name: attempt.upstream.modelName,
-    });
   }
 
   end(end: CallEnd): void {
@@ -57,7 +49,13 @@ export class CallRecord {
     this.#ended = true;
     const call = this.#toCall(end);
     this.#books.record(call, this.#exchange.config);
-    this.#endSpan({
+    const { number, upstream } = this.#attempt;
+    this.#exchange.trace.record('attempt', this.start, this.start + call.durationMs, {
+      number,
+      model: call.model,
+      upstream: call.upstream,
+      provider: call.provider,
+      model_name: upstream.modelName,
       outcome: call.outcome,
       ...(call.status === undefined ? {} : { status: call.status }),
       ...(call.error === undefined ? {} : { error: call.error }),

@@ -4,6 +4,7 @@ import type { Provider, UpstreamCall } from '../contracts/provider.ts';
 import type { Environment } from '../contracts/telemetry.ts';
 import type { ChatRequest } from '../wire/chat.ts';
 import { isRecord, parseJsonBytes } from '../wire/json.ts';
+import { toMaker } from '../wire/maker.ts';
 import type { JsonSource } from '../wire/splice-json.ts';
 import { Lessons } from './lessons.ts';
 import { type SendDeps, Sending } from './sending.ts';
@@ -14,7 +15,7 @@ export function createSend(deps: SendDeps): (exchange: Exchange) => Promise<Answ
   return async (exchange) => {
     const { attempt } = exchange;
     if (attempt === undefined) throw new Error('send stands behind a step that chooses an upstream');
-    const facts: Facts = { model: attempt.model, upstream: attempt.upstream.id };
+    const facts: Facts = { model: attempt.model, upstream: attempt.upstream.id, maker: toMaker(attempt.upstream) };
     try {
       if (exchange.cancelled) throw exchange.cancelled;
       const provider = deps.provider(attempt.upstream.provider);

@@ -1,19 +1,24 @@
 import type { UpstreamTarget } from '../../contracts/exchange.ts';
 import type { ChatMessage } from '../../wire/chat.ts';
+import { makerOf, toMaker } from '../../wire/maker.ts';
 import { isOpenAiModel } from './family.ts';
 
 /**
- * Reasoning in the history goes back to those that made it: DeepSeek answers 400 when it is missing on a turn with tool
- * calls. OpenAI's models take none, and signed thinking is Anthropic's alone. `reasoning: send | strip` decides otherwise.
+ * Reasoning in the history goes back to the vendor that made it: DeepSeek answers 400 when it is missing on a turn with tool
+ * calls. Where nobody knows who made it (a client without a session sent it), OpenAI's models get none, and signed thinking
+ * is Anthropic's alone. `reasoning: send | strip` decides otherwise.
  */
 export function withoutForeignReasoning(messages: ChatMessage[], target: UpstreamTarget): ChatMessage[] {
   if (target.reasoning === 'send') return messages;
-  const all = target.reasoning === 'strip' || isOpenAiModel(target);
-  const foreign = (message: ChatMessage): boolean =>
-    message.role === 'assistant' &&
-    (all || 'thinking_blocks' in message) &&
-    ('reasoning_content' in message || 'reasoning' in message || 'reasoning_details' in message);
-  return messages.some(foreign) ? messages.map((message) => (foreign(message) ? bare(message) : message)) : messages;
+  const own = toMaker(target);
+  const guess = isOpenAiModel(target);
+  const isForeign = (message: ChatMessage): boolean => {
+    if (message.role !== 'assistant' || !('reasoning_content' in message || 'reasoning' in message || 'reasoning_details' in message)) return false;
+    if (target.reasoning === 'strip') return true;
+    const maker = makerOf(message);
+    return maker === undefined ? guess || 'thinking_blocks' in message : maker !== own;
+  };
+  return messages.some(isForeign) ? messages.map((message) => (isForeign(message) ? bare(message) : message)) : messages;
 }
 
 function bare(message: ChatMessage): ChatMessage {

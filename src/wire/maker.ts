@@ -1,0 +1,34 @@
+import type { ChatMessage } from './chat.ts';
+
+/**
+ * Who made a message's reasoning: it goes back to that vendor alone (`reasoning` of a model decides otherwise). Stored
+ * messages say it in a member; a conversation in memory carries it as a symbol, which no wire ever sees.
+ */
+const STORED = 'reasoning_by';
+const MAKER = Symbol('maker');
+const REASONING = ['reasoning_content', 'reasoning', 'reasoning_details'] as const;
+
+export function makerOf(message: ChatMessage): string | undefined {
+  const maker: unknown = Reflect.get(message, MAKER);
+  return typeof maker === 'string' ? maker : undefined;
+}
+
+/** For the stores; only a message that has reasoning in it needs it. */
+export function withStoredMaker(message: ChatMessage, maker: string | undefined): ChatMessage {
+  return maker !== undefined && message.role === 'assistant' && REASONING.some((name) => name in message) ? { ...message, [STORED]: maker } : message;
+}
+
+/** Out of the stores. */
+export function withMaker(message: ChatMessage): ChatMessage {
+  if (!(STORED in message)) return message;
+  const { [STORED]: maker, ...rest } = message;
+  return Object.defineProperty(rest, MAKER, { value: maker, enumerable: true });
+}
+
+/** A vendor: what it serves at one address understands its own reasoning. No address is told. */
+export function toMaker({ provider, apiBase }: { provider: string; apiBase: string }): string {
+  // FNV-1a: a name to compare, not a secret.
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < apiBase.length; at++) hash = Math.imul(hash ^ apiBase.charCodeAt(at), 0x01000193);
+  return `${provider}-${(hash >>> 0).toString(16)}`;
+}
