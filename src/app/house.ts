@@ -4,6 +4,7 @@ import { createAccountingRoom } from '../accounting/accounting-room.ts';
 import { Budgets } from '../accounting/budgets.ts';
 import { Ledger, withBooks } from '../accounting/ledger.ts';
 import { createScheduleRoom } from '../accounting/schedule-room.ts';
+import { createCacheRoom } from '../cache/cache-room.ts';
 import { createContextRoom } from '../context/context-room.ts';
 import type { ColdStore } from '../contracts/cold-store.ts';
 import type { Config } from '../contracts/config.ts';
@@ -97,6 +98,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   const rooms: Rooms = {
     access,
     accounting,
+    cache: createCacheRoom({ ...deps, offeredTools: (exchange) => tools.names(exchange).offered, embed: routing.embed, rawAnswer }),
     context,
     idempotency: createIdempotencyRoom(deps),
     limits: createLimitsRoom({ buckets: createMemoryBuckets(), metrics, environment }),

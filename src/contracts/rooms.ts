@@ -22,6 +22,7 @@ export interface Rooms {
   access: AccessRoom;
   idempotency: IdempotencyRoom;
   limits: LimitsRoom;
+  cache: CacheRoom;
   sessions: SessionsRoom;
   routing: RoutingRoom;
   schedule: ScheduleRoom;
@@ -48,6 +49,11 @@ export interface AccessRoom {
 export interface IdempotencyRoom {
   /** Joins a running one, replays an ended one, or runs `next` in a detached fork that all joiners share. */
   once(exchange: Exchange, next: Next): Promise<Answer> | Answer;
+}
+
+export interface CacheRoom {
+  /** The kept answer, the one that is on its way for an equal request, or what `next` gives. */
+  serve(exchange: Exchange, next: Next): Promise<Answer> | Answer;
 }
 
 export interface LimitsRoom {
@@ -110,6 +116,8 @@ export interface RoutingRoom {
   compile(config: Config): RouteEngine;
   /** The same for other rules under the same configuration (shadow); its decisions are not counted. */
   compileRules(config: Config, rules: readonly RuleConfig[]): RouteEngine;
+  /** A text's vector (length 1) by the `embedding` block, kept for a while; undefined: the service is away. */
+  embed(config: Config, text: string, signal: AbortSignal): Promise<Float32Array | undefined>;
 }
 
 export interface ScheduleRoom {

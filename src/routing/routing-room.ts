@@ -6,6 +6,7 @@ import type { RouteEngine, RoutingRoom } from '../contracts/rooms.ts';
 import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import type { Allows } from './choose-model.ts';
 import { createEmbedder, type FetchJson } from './embedding/create-embedder.ts';
+import { EmbeddingFailure } from './embedding/embedder.ts';
 import { ExampleBank } from './embedding/example-bank.ts';
 import { VectorCache } from './embedding/vector-cache.ts';
 import { createEngine } from './engine.ts';
@@ -45,11 +46,15 @@ export function createRoutingRoom(deps: RoutingDeps): RoutingRoom {
     'reason',
   ]);
 
-  function build(config: Config, rules: readonly RuleConfig[], count: (rule: string) => void, turns?: TurnDecisions): RouteEngine {
+  function vectorsOf(config: Config): VectorCache {
     const embedder = createEmbedder(config, deps.fetchJson, deps.environment);
     const cache = vectors.get(embedder.identity) ?? new VectorCache(embedder, deps.cold);
     vectors.set(embedder.identity, cache);
-    const bank = new ExampleBank(cache, {
+    return cache;
+  }
+
+  function build(config: Config, rules: readonly RuleConfig[], count: (rule: string) => void, turns?: TurnDecisions): RouteEngine {
+    const bank = new ExampleBank(vectorsOf(config), {
       failed: (reason) => {
         failures.inc({ reason });
         deps.log.warn({ reason }, 'the embedding service failed; rules by meaning are skipped');
@@ -96,6 +101,15 @@ export function createRoutingRoom(deps: RoutingDeps): RoutingRoom {
         known.set(rules, engine);
       }
       return engine;
+    },
+    async embed(config, text, signal) {
+      const timeoutMs = config.embedding?.timeout_ms ?? 800;
+      try {
+        return await vectorsOf(config).question(text, { timeoutMs, signal });
+      } catch (cause) {
+        if (cause instanceof EmbeddingFailure && cause.reason !== 'aborted') failures.inc({ reason: cause.reason });
+        return undefined;
+      }
     },
   };
 }

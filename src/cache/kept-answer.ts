@@ -1,0 +1,85 @@
+import type { Answer, Facts } from '../contracts/exchange.ts';
+import type { ChatCompletion, Usage } from '../wire/chat.ts';
+import { isRecord, parseJsonBytes, stringifyJson } from '../wire/json.ts';
+
+/** What is told of a kept answer beside its body. */
+interface Head {
+  /** Unix milliseconds. */
+  at: number;
+  model?: string | undefined;
+  upstream?: string | undefined;
+  usage?: Usage | undefined;
+  finishReason?: string | undefined;
+  upstreamFinishReason?: string | undefined;
+  toolCalls?: Facts['toolCalls'];
+  /** Guards that flagged it. */
+  guard?: string | undefined;
+}
+const GUARD_HEADER = 'x-hermes-guard';
+/** What a second caller may get: said to its end, or to the length that was asked for. */
+const WHOLE = new Set(['stop', 'length', 'tool_calls']);
+
+/** An answer that can be given again: its body's bytes in OpenAI's form, and what is known of it. Never parsed to be given. */
+export class KeptAnswer {
+  readonly head: Head;
+  readonly body: Buffer;
+
+  constructor(head: Head, body: Buffer) {
+    this.head = head;
+    this.body = body;
+  }
+
+  get size(): number {
+    return this.body.length + 1000;
+  }
+  get headers(): Record<string, string> {
+    return this.head.guard === undefined ? {} : { [GUARD_HEADER]: this.head.guard };
+  }
+  /** Of a new answer: no upstream was asked. */
+  get facts(): Facts {
+    const { at: _at, guard: _guard, ...facts } = this.head;
+    return { ...facts, attempts: 0 };
+  }
+
+  toText(): string {
+    return `${JSON.stringify(this.head)}\n${this.body.toString('utf8')}`;
+  }
+
+  /** Undefined for what is none. */
+  static fromText(text: string): KeptAnswer | undefined {
+    const end = text.indexOf('\n');
+    try {
+      const head: unknown = JSON.parse(text.slice(0, Math.max(end, 0)));
+      return isRecord(head) && typeof head.at === 'number' ? new KeptAnswer(head as unknown as Head, Buffer.from(text.slice(end + 1))) : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** The answer for keeping; undefined: it must not be given to anybody else. `opted`: the caller takes answers that tools had a part in. */
+export function toKeptAnswer(answer: Answer, body: Buffer, completion: ChatCompletion, opted: boolean, now: number): KeptAnswer | undefined {
+  const { facts } = answer;
+  if (answer.error || answer.status !== 200 || facts.degraded || facts.replayed) return undefined;
+  if (!opted && facts.toolCalls?.length) return undefined;
+  const whole = completion.choices.every(
+    ({ finish_reason, message }) => WHOLE.has(finish_reason ?? '') && Boolean(message.content || message.tool_calls?.length),
+  );
+  if (completion.choices.length === 0 || !whole) return undefined;
+  const { model, upstream, upstreamFinishReason, toolCalls } = facts;
+  const usage = facts.usage ?? completion.usage ?? undefined;
+  const finishReason = facts.finishReason ?? completion.choices[0]?.finish_reason ?? undefined;
+  return new KeptAnswer({ at: now, model, upstream, usage, finishReason, upstreamFinishReason, toolCalls, guard: answer.headers[GUARD_HEADER] }, body);
+}
+
+/** A whole body's bytes in OpenAI's form: as they came where they came so. */
+export function bytesOf(answer: Answer): Buffer {
+  const { raw } = answer;
+  if (raw?.form === 'openai-chat') return Buffer.from(raw.bytes);
+  return Buffer.from(stringifyJson(answer.view ?? null));
+}
+
+export function completionIn(body: Uint8Array): ChatCompletion | undefined {
+  const value = parseJsonBytes(body);
+  return isRecord(value) && Array.isArray(value.choices) ? (value as ChatCompletion) : undefined;
+}
