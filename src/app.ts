@@ -2,6 +2,7 @@ import { costReply } from './accounting/cost-reply.ts';
 import { createAdmin } from './admin/admin.ts';
 import { budgetRoutes } from './admin/budgets.ts';
 import { serveConsole } from './admin/console.ts';
+import { consoleDataRoutes } from './admin/console-data.ts';
 import { costRoutes } from './admin/costs.ts';
 import { debugRoutes } from './admin/debug-route.ts';
 import { operationRoutes } from './admin/operations.ts';
@@ -11,7 +12,9 @@ import { traceRoutes } from './admin/traces.ts';
 import { dryRunOf } from './app/dry-run.ts';
 import { createHouse, type House, systemEnvironment } from './app/house.ts';
 import { startHousekeeping } from './app/housekeeping.ts';
+import { lintConfig } from './app/lint-config.ts';
 import { createConfigReader } from './app/read-config.ts';
+import type { Registries } from './app/registries.ts';
 import { TraceSink } from './app/trace-sink.ts';
 import type { LoadOptions } from './config/load.ts';
 import { createReloader, type ReloadResult } from './config/reload.ts';
@@ -56,7 +59,14 @@ export async function createApp({ load, createLog, metrics = createMetrics() }: 
   const keepDays = (): number => house.generation().config.trace.keep_days;
   const traces = new TraceSink({ cold: house.cold, log, metrics, environment: systemEnvironment, keepDays, exported: exporter.add });
   const reloader = createReloader({ current: loaded, load: read, apply: ({ config }) => house.use(config), onReload: tellReload(log, metrics) });
-  const gateway = createGateway(house, { log, metrics, draining: () => state.draining, traces, reload: () => reloader.reload('admin') });
+  const gateway = createGateway(house, {
+    log,
+    metrics,
+    draining: () => state.draining,
+    traces,
+    matchers: registries.matchers,
+    reload: () => reloader.reload('admin'),
+  });
   const passThrough = createPassThrough(gateway);
   gateway.proxy = passThrough.serve;
   let listener: Listener;
@@ -96,7 +106,7 @@ type MutableGateway = { -readonly [K in keyof Gateway]: Gateway[K] };
 
 function createGateway(
   house: House,
-  parts: { log: Log; metrics: Metrics; draining: () => boolean; traces: TraceSink; reload: () => Promise<ReloadResult> },
+  parts: { log: Log; metrics: Metrics; draining: () => boolean; traces: TraceSink; matchers: Registries['matchers']; reload: () => Promise<ReloadResult> },
 ): MutableGateway {
   const { rooms, doors, environment, recorder, cold } = house;
   const { log, draining, traces, reload } = parts;
@@ -119,6 +129,11 @@ function createGateway(
       ...sessionRoutes({ cold, environment, forget: rooms.sessions.forget }),
       ...costRoutes({ costs: (query) => costReply(cold, query, house.generation().config.cost.timezone, environment.now()) }),
       ...budgetRoutes({ views: () => house.budgets.views(house.generation().config), lift: (id) => house.budgets.lift(id, house.generation().config) }),
+      ...consoleDataRoutes({
+        config: () => house.generation().config,
+        metrics,
+        lint: () => lintConfig(house.generation().config, parts.matchers, rooms.access.allows),
+      }),
       ...operationRoutes({ config: () => house.generation().config, upstream: rooms.upstream, plugins: () => house.generation().plugins, reload }),
     ]),
     console: serveConsole,

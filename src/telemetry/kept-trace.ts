@@ -82,8 +82,8 @@ function toFacts({ more, answer, trace }: KeptTrace): Record<string, unknown> {
     key: more.key,
     error: more.error,
     cost_rule: more.costRule,
-    overhead_ms: more.overheadMs,
-    first_token_ms: more.firstTokenMs,
+    overhead_ms: rounded(more.overheadMs),
+    first_token_ms: rounded(more.firstTokenMs),
     upstream: answer.upstream,
     attempts: answer.attempts,
     degraded: answer.degraded,
@@ -91,7 +91,7 @@ function toFacts({ more, answer, trace }: KeptTrace): Record<string, unknown> {
     replayed: answer.replayed,
     finish_reason: answer.finishReason,
     upstream_finish_reason: answer.upstreamFinishReason,
-    waited_ms: answer.waitedMs,
+    waited_ms: rounded(answer.waitedMs),
     session_messages: answer.sessionMessages,
     trimmed_messages: answer.trimmedMessages,
     context_tokens: answer.contextTokens,
@@ -100,6 +100,10 @@ function toFacts({ more, answer, trace }: KeptTrace): Record<string, unknown> {
     unavailable_tools: answer.unavailableTools,
     content,
   });
+}
+
+function rounded(milliseconds: number | undefined): number | undefined {
+  return milliseconds === undefined ? undefined : Math.round(milliseconds * 1000) / 1000;
 }
 
 function defined(fields: Record<string, unknown>): Record<string, unknown> {

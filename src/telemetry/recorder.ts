@@ -157,7 +157,7 @@ function knownOf(config: Config): { services: ReadonlySet<string>; routes: Reado
   return values;
 }
 
-function toServiceLabel(config: Config, service: string | undefined): string {
+export function toServiceLabel(config: Config, service: string | undefined): string {
   if (service === undefined) return '';
   return knownOf(config).services.has(service) ? service : 'other';
 }

@@ -1,0 +1,130 @@
+import { get } from '../api.js';
+import { bars, lineChart } from '../charts.js';
+import { card, h, replace, tile } from '../dom.js';
+import { milliseconds, number, percent, usd } from '../format.js';
+import { t } from '../i18n.js';
+import { allReadings, earlier, newest, onReading } from '../live.js';
+import { quantile, rate, sum, sumBy } from '../metrics.js';
+import { traceTable } from './traces.js';
+
+const MINUTE = 60_000;
+const isError = ({ status }) => Number(status) >= 500;
+const perSecond = (value) => number(value, value < 10 ? 2 : 0);
+const inMilliseconds = (seconds) => milliseconds(seconds * 1000);
+
+export function overview(body) {
+  const tiles = h('div', { class: 'tiles' });
+  const charts = h('div', { class: 'two' });
+  const models = h('div', {});
+  const latest = h('div', {});
+  replace(
+    body,
+    tiles,
+    charts,
+    h('div', { class: 'two' }, card(t('byModel'), models), card(t('upstreams'), h('div', { id: 'overview-upstreams' }))),
+    card(t('latest'), latest),
+  );
+  const draw = () => {
+    const now = newest();
+    const then = earlier(MINUTE);
+    replace(tiles, tilesOf(now, then));
+    replace(charts, chartsOf());
+    replace(
+      models,
+      bars(
+        sumBy(now, 'hermes_requests_total', 'model')
+          .slice(0, 8)
+          .map(([label, value]) => ({ label: label || '–', value })),
+        { format: (value) => number(value) },
+      ),
+    );
+    replace(document.getElementById('overview-upstreams') ?? h('div'), statesOf(now));
+  };
+  let timer;
+  const list = async () => {
+    try {
+      const { data } = await get('/admin/traces?limit=12');
+      replace(latest, traceTable(data));
+    } catch {
+      // The next round tries again.
+    }
+    timer = setTimeout(list, 4000);
+  };
+  list();
+  const off = onReading(draw);
+  return () => {
+    off();
+    clearTimeout(timer);
+  };
+}
+
+function tilesOf(now, then) {
+  const window = then === now ? undefined : then;
+  const requests = window ? rate(now, window, 'hermes_requests_total') : 0;
+  const errors = window ? rate(now, window, 'hermes_requests_total', isError) : 0;
+  const total = sum(now, 'hermes_requests_total');
+  // Nothing in the last minute: what there was since the start says more than a dash.
+  const busy = requests > 0 ? window : undefined;
+  const note = busy ? t('lastMinute') : t('sinceStart');
+  const share = requests > 0 ? errors / requests : sum(now, 'hermes_requests_total', isError) / total;
+  return [
+    tile(t('requestRate'), perSecond(requests), `${number(total)} ${t('sinceStart')}`),
+    tile(t('inFlight'), number(sum(now, 'hermes_requests_in_flight'))),
+    tile(t('errorRate'), percent(share), note),
+    tile(`${t('latency')} p95`, inMilliseconds(quantile(now, busy, 'hermes_request_duration_seconds', 0.95)), note),
+    tile(`${t('firstToken')} p95`, inMilliseconds(quantile(now, busy, 'hermes_time_to_first_token_seconds', 0.95)), note),
+    tile(`${t('overhead')} p95`, inMilliseconds(quantile(now, busy, 'hermes_overhead_seconds', 0.95)), note),
+    tile(t('spent'), usd(sum(now, 'hermes_cost_usd_total')), t('sinceStart')),
+  ];
+}
+
+function chartsOf() {
+  const readings = allReadings();
+  const step = (pick) => readings.slice(1).map((later, index) => [later.at, pick(later, readings[Math.max(0, index - 4)])]);
+  const requests = step((later, before) => rate(later, before, 'hermes_requests_total'));
+  const errors = step((later, before) => rate(later, before, 'hermes_requests_total', isError));
+  const at = (q) => step((later, before) => quantile(later, before, 'hermes_request_duration_seconds', q));
+  return [
+    card(
+      t('requestRate'),
+      lineChart(
+        t('requestRate'),
+        [
+          { label: t('requests'), kind: 'a', points: requests },
+          { label: t('errors'), kind: 'bad', points: errors },
+        ],
+        { format: perSecond },
+      ),
+    ),
+    card(
+      t('latency'),
+      lineChart(
+        t('latency'),
+        [
+          { label: 'p50', kind: 'b', points: at(0.5) },
+          { label: 'p95', kind: 'a', points: at(0.95) },
+        ],
+        { format: inMilliseconds },
+      ),
+    ),
+  ];
+}
+
+const STATES = ['closed', 'half_open', 'open', 'set_aside', 'drained'];
+export function statesOf(reading) {
+  const samples = reading.samples.get('hermes_upstream_state') ?? [];
+  if (samples.length === 0) return h('p', { class: 'empty' }, t('nothing'));
+  return h(
+    'div',
+    { class: 'states' },
+    samples.map(({ labels, value }) =>
+      h(
+        'a',
+        { class: `state ${STATES[value] ?? ''}`, href: '#/upstreams' },
+        h('span', { class: 'dot' }),
+        labels.upstream,
+        h('small', {}, STATES[value] ?? String(value)),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,34 @@
+import type { Config } from '../contracts/config.ts';
+import type { Metrics } from '../contracts/telemetry.ts';
+import type { AdminRoute } from './route.ts';
+
+export interface ConsoleDataDeps {
+  config(): Config;
+  metrics: Pick<Metrics, 'text' | 'contentType'>;
+  /** What is to be said about the rules as the file has them. */
+  lint(): readonly object[];
+}
+
+/** What only the console asks for: the rules with their lint, the tools, and the metrics for an admin key where they need a token of their own. */
+export function consoleDataRoutes({ config, metrics, lint }: ConsoleDataDeps): AdminRoute[] {
+  return [
+    { method: 'GET', pattern: '/admin/metrics', handle: async () => ({ contentType: metrics.contentType, body: await metrics.text() }) },
+    {
+      method: 'GET',
+      pattern: '/admin/routes',
+      handle() {
+        const { route_rules, registry } = config();
+        return { body: { rules: route_rules, default_model: registry.defaultModel, lint: lint() } };
+      },
+    },
+    {
+      method: 'GET',
+      pattern: '/admin/tools',
+      handle() {
+        // Where a tool is and how hermes signs to it is nobody's business but the operator's files'.
+        const data = config().tools.map(({ endpoint: _endpoint, secret_env: _secret, ...tool }) => tool);
+        return { body: { data, next_cursor: null } };
+      },
+    },
+  ];
+}
