@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { createApp } from '../app.ts';
 import type { LoadOptions } from '../config/load.ts';
 import { createLog } from '../telemetry/log.ts';
+import { boundHeap } from './bound-heap.ts';
 
 export interface ServeOptions {
   config?: string;
@@ -23,12 +24,14 @@ export function registerServeCommand(program: Command): void {
 
 /** Runs until SIGTERM or SIGINT; resolves when everything is flushed. A second signal ends it at once. */
 export async function serve(options: ServeOptions, onReady?: (app: Awaited<ReturnType<typeof createApp>>) => void): Promise<void> {
+  const grow = boundHeap();
   const app = await createApp({ load: { file: options.config, flags: { port: options.port, host: options.host }, env: options.env }, createLog });
   const { log } = app;
   if (app.generatedKey !== undefined) process.stderr.write(`No key is configured. For this run only: ${app.generatedKey}\n`);
   const host = app.host.includes(':') ? `[${app.host}]` : app.host;
   log.info({ address: `http://${host}:${app.port}`, port: app.port, config: app.config().file }, 'listening');
   onReady?.(app);
+  grow();
   process.on('SIGHUP', () => void app.reload());
   await new Promise<void>((resolve) => {
     let stopping = false;

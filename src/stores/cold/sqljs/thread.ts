@@ -20,14 +20,16 @@ interface Waiting {
 }
 
 const RESTART_MS = 500;
+/** Rows live in the database's own memory; what JavaScript there makes is short-lived, and three 16 MB half-spaces would be kept for it. */
+const LIMITS = { maxYoungGenerationSizeMb: 8 };
 
 /** Source files run under a TypeScript loader (development, tests), which a new thread does not inherit; compiled ones need none. */
 function startWorker(workerData: ThreadOptions): Worker {
   const extension = extname(fileURLToPath(import.meta.url));
   const entry = new URL(`./database-worker${extension}`, import.meta.url);
-  if (extension !== '.ts') return new Worker(entry, { workerData });
+  if (extension !== '.ts') return new Worker(entry, { workerData, resourceLimits: LIMITS });
   const loader = `import { register } from ${JSON.stringify(import.meta.resolve('tsx/esm/api'))}; register(); await import(${JSON.stringify(entry.href)});`;
-  return new Worker(new URL(`data:text/javascript,${encodeURIComponent(loader)}`), { workerData, execArgv: [] });
+  return new Worker(new URL(`data:text/javascript,${encodeURIComponent(loader)}`), { workerData, resourceLimits: LIMITS, execArgv: [] });
 }
 
 export function createThread(options: ThreadOptions, log: Log): DatabaseThread {
