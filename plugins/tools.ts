@@ -4,5 +4,11 @@ import { definePlugin } from '../src/contracts/plugin.ts';
 export default definePlugin({
   name: 'tools',
   after: 'shadow',
-  setup: ({ rooms }) => ({ handle: (exchange, next) => (rooms.tools.offer(exchange) ? rooms.tools.loop(exchange, next) : next()) }),
+  setup: ({ rooms: { tools } }) => ({
+    handle(exchange, next) {
+      const proceed = (offered: boolean) => (offered ? tools.loop(exchange, next) : next());
+      const offered = tools.offer(exchange);
+      return offered instanceof Promise ? offered.then(proceed) : proceed(offered);
+    },
+  }),
 });

@@ -136,6 +136,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
     return generation;
   };
   current = await setUp(config);
+  tools.use(config);
   return {
     rooms,
     hot,
@@ -152,11 +153,12 @@ export async function createHouse(options: HouseOptions, registries?: Registries
       const before = current;
       current = made;
       before?.retire(made);
+      tools.use(next);
     },
     async close() {
       await shadow.idle();
       current?.retire();
-      await Promise.allSettled([context.close(), client.close()]);
+      await Promise.allSettled([context.close(), client.close(), tools.close()]);
       await rooms.sessions.close();
       await Promise.all([ledger.close(), budgets.close()]);
       await hot.close();

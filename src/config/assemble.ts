@@ -1,5 +1,5 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
-import type { Config, KeyConfig, ModelRegistry, RuleConfig } from '../contracts/config.ts';
+import type { Config, KeyConfig, McpServerConfig, ModelRegistry, RuleConfig } from '../contracts/config.ts';
 import type { UpstreamTarget } from '../contracts/exchange.ts';
 import { toSignatures } from './environment.ts';
 import type { Inventory, KnownProviders } from './inventory.ts';
@@ -47,7 +47,7 @@ export function assemble(file: ConfigFile, parts: Parts): Config {
     route_rules: file.route_rules.map(toRule),
     embedding: toEmbedding(file, parts),
     session: { ...file.session, storage: parts.storage, summarize_dropped: summarize && { ...summarize, model: idOf(summarize.model) } },
-    tools: file.tools.map((tool) => ({ ...tool, side_effects: tool.side_effects ?? true })),
+    ...toTools(file.tools),
     cost: {
       ...file.cost,
       timezone,
@@ -70,6 +70,20 @@ export function assemble(file: ConfigFile, parts: Parts): Config {
 /** Not enumerable: JSON, loggers and spreads never see them. */
 function withSecrets(config: Omit<Config, 'secrets'>, secrets: ReadonlyMap<string, string>): Config {
   return Object.defineProperty(config, 'secrets', { value: secrets, enumerable: false }) as Config;
+}
+
+/** Tools with an address of their own, and sources of tools. */
+function toTools(entries: ConfigFile['tools']): Pick<Config, 'tools' | 'tool_sources'> {
+  const tools: Config['tools'] = [];
+  const tool_sources: Config['tool_sources'] = [];
+  for (const { endpoint, mcp, description, parameters, secret_env, ...settings } of entries) {
+    if (mcp) tool_sources.push({ ...settings, mcp: toServer(mcp) });
+    else if (endpoint !== undefined) tools.push({ ...settings, description, parameters, secret_env, endpoint, side_effects: settings.side_effects ?? true });
+  }
+  return { tools, tool_sources };
+}
+function toServer({ command, env = {}, url = '', headers = {}, secret_env }: NonNullable<ConfigFile['tools'][number]['mcp']>): McpServerConfig {
+  return command ? { command, env } : { url, headers, secret_env };
 }
 
 function pluginsFolder(file: ConfigFile, parts: Parts): string {

@@ -42,6 +42,7 @@ const NEEDED = [
   ['auth', 'keys', 'key_env', 'the key would let nobody in'],
   ['auth', 'signatures', 'secret_env', 'no signature could be checked'],
   ['tools', undefined, 'secret_env', 'calls would go out unsigned'],
+  ['tools', undefined, 'mcp.secret_env', 'calls would go out without their token'],
   ['guards', undefined, 'secret_env', 'the webhook could not tell who asks it'],
   ['metrics', undefined, 'token_env', '/metrics would be open'],
 ] as const;
@@ -50,9 +51,9 @@ export function checkSecrets(file: Record<string, unknown>, env: Environment, re
     const held = list === undefined ? file[block] : isRecord(file[block]) ? file[block][list] : undefined;
     const base: Path = list === undefined ? [block] : [block, list];
     const each = (entry: unknown, path: Path) => {
-      const name = isRecord(entry) ? entry[field] : undefined;
+      const name = field.split('.').reduce<unknown>((value, key) => (isRecord(value) ? value[key] : undefined), entry);
       if (typeof name !== 'string' || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || variable(env, name) !== undefined) return;
-      report([...path, field], `the environment variable ${name} is ${env[name] === undefined ? 'not set' : 'blank'}: ${why}`);
+      report([...path, ...field.split('.')], `the environment variable ${name} is ${env[name] === undefined ? 'not set' : 'blank'}: ${why}`);
     };
     if (Array.isArray(held)) for (const [index, entry] of held.entries()) each(entry, [...base, index]);
     else each(held, base);

@@ -44,6 +44,7 @@ export interface Inventory {
   readonly aliases: ReadonlyMap<string, string>;
   /** Name to type; undefined while its entry does not say one that is known. */
   readonly providers: ReadonlyMap<string, string | undefined>;
+  /** Of an MCP server, whose tools only it knows: `<id>.*`. */
   readonly tools: ReadonlySet<string>;
   readonly rules: ReadonlySet<string>;
   /** By id, alias or `default_model`. */
@@ -59,6 +60,10 @@ export function strings(value: unknown): string[] {
 }
 function ids(value: unknown): Set<string> {
   return new Set(elements(value).flatMap(([item]) => (typeof item.id === 'string' ? [item.id] : [])));
+}
+
+function toolNames(value: unknown): Set<string> {
+  return new Set(elements(value).flatMap(([item]) => (typeof item.id === 'string' ? [item.mcp === undefined ? item.id : `${item.id}.*`] : [])));
 }
 
 export function takeInventory(file: Record<string, unknown>, known: KnownProviders): Inventory {
@@ -88,7 +93,7 @@ export function takeInventory(file: Record<string, unknown>, known: KnownProvide
   }
   const idOf = (name: string) =>
     name === 'default_model' && !models.has(name) ? defaultModelOf(file, models, aliases) : models.has(name) ? name : aliases.get(name);
-  return { models, aliases, providers, tools: ids(file.tools), rules: ids(file.route_rules), idOf };
+  return { models, aliases, providers, tools: toolNames(file.tools), rules: ids(file.route_rules), idOf };
 }
 
 /** `default_model`, else a model of that name, else the first. */

@@ -1,3 +1,5 @@
+import { allows } from '../access/patterns.ts';
+import { problemOfSchema } from '../tools/params.ts';
 import { isRecord } from '../wire/json.ts';
 import { elements, type Inventory, strings } from './inventory.ts';
 import { checkMatch } from './match.ts';
@@ -33,6 +35,10 @@ export function checkReferences(file: Record<string, unknown>, inventory: Invent
   checkUpstreamName(file, inventory, findings);
 
   checkTwice(file.tools, ['tools'], 'tool', findings);
+  for (const [tool, index] of elements(file.tools)) {
+    const problem = isRecord(tool.parameters) ? problemOfSchema(tool.parameters) : undefined;
+    if (problem !== undefined) findings.report(['tools', index, 'parameters'], `is no JSON Schema: ${problem}`);
+  }
   checkTwice(cost.schedule, ['cost', 'schedule'], 'schedule entry', findings);
   checkTwice(cost.budgets, ['cost', 'budgets'], 'budget', findings);
   const auth = isRecord(file.auth) ? file.auth : {};
@@ -51,7 +57,7 @@ export function checkRules(list: unknown, base: Path, inventory: Inventory, matc
     if (rule.match !== undefined) checkMatch(rule.match, [...base, index, 'match'], matchers, findings);
     checkModelName(rule.model, [...base, index, 'model'], inventory, findings);
     for (const tool of strings(rule.tools)) {
-      if (!inventory.tools.has(tool))
+      if (!inventory.tools.has(tool) && ![...inventory.tools].some((known) => allows([known], tool) || allows([tool], known)))
         findings.warn([...base, index, 'tools'], `\`${tool}\` is not defined in tools: it will not be available${didYouMean(tool, inventory.tools)}`);
     }
   }

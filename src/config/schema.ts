@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Config, ScheduleConfig, ToolConfig } from '../contracts/config.ts';
+import type { Config, ScheduleConfig, ToolSettings } from '../contracts/config.ts';
 import { auth, limits } from './schema-access.ts';
 import { cache, guards, toolLoopGuard } from './schema-guards.ts';
 import { models, providers } from './schema-models.ts';
@@ -50,7 +50,7 @@ type _SchemaFitsContract = [
   Fits<ConfigFile['limits'], Config['limits']>,
   Fits<ConfigFile['route_rules'], Config['route_rules']>,
   Fits<ConfigFile['trim'], Config['trim']>,
-  Fits<Omit<ConfigFile['tools'][number], 'side_effects'>, Omit<ToolConfig, 'side_effects'>>,
+  Fits<ConfigFile['tools'][number], ToolSettings>,
   Fits<ConfigFile['idempotency'], Config['idempotency']>,
   Fits<ConfigFile['cache'], Config['cache']>,
   Fits<ConfigFile['guards'], Config['guards']>,

@@ -14,7 +14,7 @@ export function warnAbout(config: Config, file: ConfigFile, warn: Warn): void {
     warn(['route_rules'], 'embedding rules without an `embedding:` block use `builtin`, which knows words rather than meaning');
   }
   file.tools.forEach((tool, index) => {
-    if (tool.side_effects === undefined)
+    if (tool.side_effects === undefined && tool.mcp === undefined)
       warn(['tools', index], `\`${tool.id}\` does not say side_effects: it is taken to have some; write \`side_effects: false\` when it only reads`);
   });
   for (const [name, provider] of Object.entries(file.providers)) {

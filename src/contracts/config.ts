@@ -99,19 +99,38 @@ export interface EmbeddingConfig {
   api_key_env?: string | undefined;
   timeout_ms: number;
 }
-export interface ToolConfig {
+/** What holds for a tool, wherever it runs. */
+export interface ToolSettings {
   id: string;
+  timeout_ms: number;
+  retries: number;
+  allow: { services: string[]; user_levels: string[] };
+  summary?: ToolSummary | undefined;
+  dedupe?: { by: string[]; window_seconds: number } | undefined;
+}
+export interface ToolSummary {
+  keep_last: number;
+  max_tokens: number;
+  /** The only fields that stay, by name, wherever they stand. */
+  fields?: string[] | undefined;
+}
+export interface ToolConfig extends ToolSettings {
   description?: string | undefined;
   parameters?: Record<string, unknown> | undefined;
   endpoint: string;
-  timeout_ms: number;
-  retries: number;
   side_effects: boolean;
   secret_env?: string | undefined;
-  allow: { services: string[]; user_levels: string[] };
-  summary?: { keep_last: number; max_tokens: number } | undefined;
-  dedupe?: { by: string[]; window_seconds: number } | undefined;
 }
+/** An MCP server: its tools join the registry as `<id>.<tool>`, with these settings. */
+export interface ToolSourceConfig extends ToolSettings {
+  /** Undefined: a tool has some unless the server says that it only reads. */
+  side_effects?: boolean | undefined;
+  mcp: McpServerConfig;
+}
+/** A program that is started, or an address. */
+export type McpServerConfig =
+  | { command: string[]; env: Record<string, string>; url?: undefined }
+  | { url: string; headers: Record<string, string>; secret_env?: string | undefined; command?: undefined };
 export interface ScheduleConfig {
   id: string;
   hours: string;
@@ -183,6 +202,7 @@ export interface Config {
   };
   trim: { stateless: boolean };
   tools: ToolConfig[];
+  tool_sources: ToolSourceConfig[];
   tools_max_rounds: number;
   /** Undefined: only `tools_max_rounds` ends a turn. */
   tool_loop_guard?: LoopGuardConfig | undefined;

@@ -173,8 +173,11 @@ export interface ShadowReport {
 }
 
 export interface ToolsRoom {
-  /** Resolves the names on offer, adds their schemas to the request; undefined: no server-side tool is on offer. */
-  offer(exchange: Exchange): boolean;
+  /** Connects this configuration's MCP servers in the background, and leaves those that only earlier ones named. */
+  use(config: Config): void;
+  close(): Promise<void>;
+  /** Resolves the names on offer, adds their schemas to the request; false: no server-side tool is on offer. Waits where an MCP server has yet to be reached. */
+  offer(exchange: Exchange): boolean | Promise<boolean>;
   /** Runs the rounds: answers of `next`, server-side calls run, results fed back, until the model is done. */
   loop(exchange: Exchange, next: Next): Promise<Answer>;
   /** What would be on offer, and what was named but may not be used: for dry runs. Changes nothing. */

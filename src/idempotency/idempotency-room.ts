@@ -195,5 +195,5 @@ function toLazyFingerprint({ request, ask }: Exchange): () => string {
 
 /** Are there tools whose doings must outlive a restart? */
 function mayChange(config: Config): boolean {
-  return config.tools.some((tool) => tool.side_effects);
+  return config.tools.some((tool) => tool.side_effects) || config.tool_sources.some((source) => source.side_effects !== false);
 }

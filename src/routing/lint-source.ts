@@ -26,7 +26,7 @@ export function readLintSource(text: string, tests: string | undefined): LintSou
   return {
     rules: records(root.route_rules).map((rule, index) => toRule(rule, index, lineOf(index))),
     models: modelNames(root),
-    tools: new Set(records(root.tools).flatMap((tool) => texts([tool.id]))),
+    tools: new Set(records(root.tools).flatMap((tool) => texts([tool.mcp === undefined ? tool.id : `${String(tool.id)}.*`]))),
     keyTools: keyTools(root),
     tested: tests === undefined ? undefined : testedRules(tests),
   };

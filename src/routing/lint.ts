@@ -176,7 +176,7 @@ function checkNames(source: LintSource, rule: LintRule, allows: Allows, report: 
     report('error', 'unknown-model', `there is no model ${rule.model}${nearest ? `; did you mean ${nearest}?` : ''}`);
   }
   for (const tool of rule.tools) {
-    if (!source.tools.has(tool)) {
+    if (!source.tools.has(tool) && ![...source.tools].some((known) => allows([known], tool) || allows([tool], known))) {
       const nearest = nearestName(tool, source.tools);
       report('warning', 'unknown-tool', `nothing defines the tool ${tool}${nearest ? `; did you mean ${nearest}?` : ''}`);
     } else if (source.keyTools && !source.keyTools.some((patterns) => allows(patterns, tool))) {

@@ -32,7 +32,7 @@ const TOLD_ON_LOAD: ReadonlySet<LintCode> = new Set(['unreachable', 'shadowed', 
 
 function lintSourceOf(config: Config, rules: readonly CompiledRule[]): LintSource {
   const listed = rules.map(({ config: { id, match, model, tools } }) => ({ id, match, model, tools: tools ?? [], line: undefined }));
-  return { rules: listed, models: undefined, tools: new Set(config.tools.map(({ id }) => id)), keyTools: undefined, tested: undefined };
+  return { rules: listed, models: undefined, tools: new Set([...config.tools.map(({ id }) => id), ...config.tool_sources.map(({ id }) => `${id}.*`)]), keyTools: undefined, tested: undefined };
 }
 
 /** Engines of the configurations and rule lists in use; embedders, vectors and breakers outlive a reload. */

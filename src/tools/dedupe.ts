@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ColdStore } from '../contracts/cold-store.ts';
-import type { ToolConfig } from '../contracts/config.ts';
 import type { Exchange } from '../contracts/exchange.ts';
 import type { Environment, Log } from '../contracts/telemetry.ts';
 import { canonicalJson, sha256 } from '../wire/canonical.ts';
 import { isRecord } from '../wire/json.ts';
+import type { RegisteredTool } from './registered-tool.ts';
 import { type ToolResult, toReplay, toResult, unknownOutcome } from './result.ts';
 
 const LOOK_MS = 100;
@@ -29,7 +29,7 @@ export class Dedupe {
   }
 
   /** Runs `call`, or gives what the same action came to. Rejects when the store is away: then nothing was called. */
-  async once(tool: ToolConfig, key: string, requestId: string, call: () => Promise<ToolResult>): Promise<ToolResult> {
+  async once(tool: RegisteredTool, key: string, requestId: string, call: () => Promise<ToolResult>): Promise<ToolResult> {
     for (;;) {
       const running = this.#running.get(key);
       if (running) {
@@ -47,7 +47,7 @@ export class Dedupe {
     }
   }
 
-  async #claim(tool: ToolConfig, key: string, requestId: string, call: () => Promise<ToolResult>): Promise<ToolResult> {
+  async #claim(tool: RegisteredTool, key: string, requestId: string, call: () => Promise<ToolResult>): Promise<ToolResult> {
     const expiresAt = this.#environment.now() + (tool.dedupe?.window_seconds ?? 0) * 1000;
     const patience = performance.now() + tool.timeout_ms * (tool.retries + 1) + GRACE_MS;
     for (;;) {
@@ -88,7 +88,7 @@ function read(text: string | undefined): { requestId: string; result: ToolResult
 }
 
 /** The action's name; undefined: this tool has no such rule. A field that is not there counts as null. */
-export function toActionKey(tool: ToolConfig, exchange: Exchange, params: Record<string, unknown>): string | undefined {
+export function toActionKey(tool: RegisteredTool, exchange: Exchange, params: Record<string, unknown>): string | undefined {
   if (tool.dedupe === undefined) return undefined;
   const { caller, ask } = exchange;
   const fields: Record<string, unknown> = {

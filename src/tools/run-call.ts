@@ -1,11 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ColdStore } from '../contracts/cold-store.ts';
-import type { ToolConfig } from '../contracts/config.ts';
 import type { Exchange, RunLog } from '../contracts/exchange.ts';
 import type { Environment, Log } from '../contracts/telemetry.ts';
 import { type Dedupe, toActionKey } from './dedupe.ts';
 import type { HttpCall } from './http-call.ts';
+import type { RegisteredTool } from './registered-tool.ts';
 import { failure, type ToolResult, toResult, unknownOutcome } from './result.ts';
+import { runTries } from './tries.ts';
 
 const LOOK_MS = 100;
 
@@ -18,7 +19,7 @@ export interface CallDeps {
 }
 /** A call of a tool that may be run, with params that fit. */
 export interface ReadyCall {
-  tool: ToolConfig;
+  tool: RegisteredTool;
   requestId: string;
   params: Record<string, unknown>;
 }
@@ -73,21 +74,21 @@ export class CallRunner {
 
   #send(exchange: Exchange, { tool, requestId, params }: ReadyCall, retries: number): Promise<ToolResult> {
     const { config, ask, caller } = exchange;
+    const common = {
+      requestId,
+      sessionId: exchange.session?.id ?? ask.sessionId ?? null,
+      user: caller?.user ?? ask.user ?? null,
+      params,
+      signal: tool.side_effects ? undefined : exchange.signal,
+    };
+    const { environment, http } = this.#deps;
+    if ('server' in tool) return runTries({ tool, ...common }, retries, environment, () => tool.server.call({ tool, ...common }));
     const secret = tool.secret_env === undefined ? undefined : config.secrets.get(tool.secret_env);
     if (tool.secret_env !== undefined && secret === undefined) {
       this.#deps.log.error({ tool: tool.id, variable: tool.secret_env }, 'a tool was not called: its secret is not set');
       return Promise.resolve(failure('error', 'The tool is not set up; nothing was done.', requestId, { unsent: true }));
     }
-    return this.#deps.http.run({
-      tool,
-      requestId,
-      sessionId: exchange.session?.id ?? ask.sessionId ?? null,
-      user: caller?.user ?? ask.user ?? null,
-      params,
-      secret,
-      signal: tool.side_effects ? undefined : exchange.signal,
-      retries,
-    });
+    return runTries({ tool, ...common }, retries, environment, () => http.once({ tool, ...common }, secret));
   }
 
   async #keep(log: RunLog | undefined, result: ToolResult, requestId: string = result.requestId): Promise<ToolResult> {

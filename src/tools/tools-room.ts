@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import type { ColdStore } from '../contracts/cold-store.ts';
+import type { Config } from '../contracts/config.ts';
 import type { Answer, Exchange } from '../contracts/exchange.ts';
 import type { HotStore } from '../contracts/hot-store.ts';
 import type { Next } from '../contracts/plugin.ts';
@@ -8,8 +9,9 @@ import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import { Dedupe } from './dedupe.ts';
 import { HttpCall } from './http-call.ts';
 import { MixedCalls } from './mixed-calls.ts';
-import { type Allows, type Offer, type OfferSubject, toFunctionTool, toOffer } from './offer.ts';
+import { type Allows, namesOf, type Offer, type OfferSubject, toFunctionTool, toOffer } from './offer.ts';
 import { ParamsCheck } from './params.ts';
+import { ToolRegistry } from './registry.ts';
 import { CallRunner } from './run-call.ts';
 import { type Ask, runStreamedRounds } from './streamed-rounds.ts';
 import { ToolTurn, type TurnDeps } from './turn.ts';
@@ -34,6 +36,7 @@ export function createToolsRoom(deps: ToolsDeps): ToolsRoom {
 class Tools implements ToolsRoom {
   readonly #deps: ToolsDeps;
   readonly #turnDeps: TurnDeps;
+  readonly #registry: ToolRegistry;
   /** Between `offer` and `loop`. */
   readonly #offers = new WeakMap<Exchange, Offer>();
 
@@ -41,6 +44,7 @@ class Tools implements ToolsRoom {
     const { cold, log, environment, metrics } = deps;
     const calls = metrics.counter('hermes_tool_calls_total', 'Calls of server-side tools by the model.', ['tool', 'status']);
     this.#deps = deps;
+    this.#registry = new ToolRegistry(log);
     this.#turnDeps = {
       runner: new CallRunner({ cold, log, environment, http: new HttpCall(environment, deps.dispatcher), dedupe: new Dedupe(cold, environment, log) }),
       params: new ParamsCheck(),
@@ -49,9 +53,23 @@ class Tools implements ToolsRoom {
     };
   }
 
-  offer(exchange: Exchange): boolean {
+  use(config: Config): void {
+    this.#registry.use(config);
+  }
+
+  close(): Promise<void> {
+    return this.#registry.close();
+  }
+
+  offer(exchange: Exchange): boolean | Promise<boolean> {
     // A copy in the background must not touch a tool.
-    const offer = exchange.background ? undefined : toOffer(exchange, this.#deps.allows);
+    if (exchange.background) return false;
+    const awaited = this.#registry.awaited(exchange.config, namesOf(exchange));
+    return awaited ? awaited.then(() => this.#offer(exchange)) : this.#offer(exchange);
+  }
+
+  #offer(exchange: Exchange): boolean {
+    const offer = this.#toOffer(exchange);
     if (offer === undefined) return false;
     this.#offers.set(exchange, offer);
     if (offer.tools.size > 0)
@@ -59,8 +77,12 @@ class Tools implements ToolsRoom {
     return true;
   }
 
+  #toOffer(subject: OfferSubject): Offer | undefined {
+    return toOffer(subject, this.#registry.tools(subject.config), this.#deps.allows);
+  }
+
   names(subject: OfferSubject): { offered: string[]; unavailable: string[] } {
-    const offer = toOffer(subject, this.#deps.allows);
+    const offer = this.#toOffer(subject);
     return { offered: [...(offer?.tools.keys() ?? [])], unavailable: offer?.unavailable ?? [] };
   }
 

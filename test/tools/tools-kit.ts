@@ -194,11 +194,12 @@ export async function instance(options: InstanceOptions): Promise<Instance> {
   const deps = { hot, cold, log, metrics, environment };
   const idempotency = createIdempotencyRoom(deps);
   const tools = createToolsRoom({ ...deps, allows });
+  tools.use(config);
   const asked: ChatRequest[] = [];
   const layer = (name: string, hooks: Layer['hooks']): Layer => ({ name, optional: false, hooks, local: undefined });
   const layers = [
     layer('idempotency', { handle: (exchange, next) => idempotency.once(exchange, next) }),
-    layer('tools', { handle: (exchange, next) => (tools.offer(exchange) ? tools.loop(exchange, next) : next()) }),
+    layer('tools', { handle: async (exchange, next) => ((await tools.offer(exchange)) ? tools.loop(exchange, next) : next()) }),
   ];
   const pipeline = compose(
     layers,
@@ -227,6 +228,7 @@ export async function instance(options: InstanceOptions): Promise<Instance> {
     tell: async (text, options = {}) => read(pipeline, toExchange(config, text, options), options),
     metric: async (line) => (await metrics.text()).includes(line),
     close: async () => {
+      await tools.close();
       await cold.close();
       await hot.close();
     },
