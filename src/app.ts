@@ -22,6 +22,7 @@ import type { Config } from './contracts/config.ts';
 import { HermesError } from './contracts/errors.ts';
 import type { Exchange } from './contracts/exchange.ts';
 import type { Log, Metrics } from './contracts/telemetry.ts';
+import { Admission } from './ingress/admission.ts';
 import type { Gateway } from './ingress/gateway.ts';
 import { type Listener, listen } from './ingress/listener.ts';
 import { createPassThrough } from './ingress/pass-through.ts';
@@ -121,6 +122,7 @@ function createGateway(
     environment,
     draining,
     inFlight,
+    admission: new Admission(),
     notReady: async () => ((await cold.healthy()) ? undefined : 'the session store does not answer'),
     admin: createAdmin([
       ...traceRoutes(traces),

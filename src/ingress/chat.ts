@@ -59,7 +59,11 @@ class ChatRequestRun {
     let error: HermesError | undefined;
     let status = 500;
     let deadline: NodeJS.Timeout | undefined;
+    let admitted = false;
+    const { admission } = this.#gateway;
     try {
+      admission.enter(this.#generation.config.server.max_in_flight);
+      admitted = true;
       const exchange = await this.#begin();
       this.#exchange = exchange;
       this.#gateway.inFlight.add(exchange);
@@ -75,6 +79,7 @@ class ChatRequestRun {
       clearTimeout(deadline);
       if (this.#exchange) this.#gateway.inFlight.delete(this.#exchange);
       this.#heartbeat?.stop();
+      if (admitted) admission.leave();
     }
     this.#ended(error?.status ?? status, error);
   }

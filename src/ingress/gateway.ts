@@ -5,6 +5,7 @@ import type { Exchange } from '../contracts/exchange.ts';
 import type { Rooms } from '../contracts/rooms.ts';
 import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import type { Generation } from '../pipeline/generation.ts';
+import type { Admission } from './admission.ts';
 
 /** What an exchange leaves behind: for the log line, the metrics and the trace. */
 export interface Ending {
@@ -33,6 +34,7 @@ export interface Gateway {
   readonly draining: () => boolean;
   /** Exchanges whose answer is not over. */
   readonly inFlight: Set<Exchange>;
+  readonly admission: Admission;
   /** Undefined: ready; else what is missing. */
   notReady(): Promise<string | undefined>;
   admin(request: AdminRequest): Promise<AdminReply | undefined>;

@@ -41,7 +41,10 @@ export async function listen(config: Config, handlers: ListenerHandlers): Promis
     handlers.request,
   );
   server.maxHeadersCount = MAX_HEADERS;
-  server.on('upgrade', handlers.upgrade);
+  server.on('upgrade', (request, socket, head) => {
+    if (request.headers.upgrade?.toLowerCase() === 'websocket') handlers.upgrade(request, socket, head);
+    else serveWithout(server, request, socket, head);
+  });
   server.on('clientError', refuseUnreadable);
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {
@@ -64,6 +67,24 @@ export async function listen(config: Config, handlers: ListenerHandlers): Promis
     },
     close: (timeoutMs, cut) => drain(server, sockets, timeoutMs, cut),
   };
+}
+
+/** Offers of another protocol, and what belongs to them: they speak for one connection only. */
+const UPGRADE_HEADERS = new Set(['upgrade', 'http2-settings', 'connection']);
+
+/**
+ * Java's HttpClient offers HTTP/2 (`Upgrade: h2c`) with every plain request. A server may go on in HTTP/1.1 (RFC 9110, 7.8), but Node
+ * takes every offer away from its parser once websockets are served: the request is given to a new one, without the offer.
+ */
+function serveWithout(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  const lines = [`${request.method} ${request.url} HTTP/${request.httpVersion}`];
+  for (let i = 0; i < request.rawHeaders.length; i += 2) {
+    const name = request.rawHeaders[i] ?? '';
+    if (!UPGRADE_HEADERS.has(name.toLowerCase())) lines.push(`${name}: ${request.rawHeaders[i + 1]}`);
+  }
+  if (/\bclose\b/i.test(request.headers.connection ?? '')) lines.push('connection: close');
+  socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
+  server.emit('connection', socket);
 }
 
 /** What cannot be parsed gets one plain answer; a socket that is gone gets none. */

@@ -11,7 +11,7 @@ import type { Gateway } from './gateway.ts';
 import { beginBare } from './identified.ts';
 import { parseBody } from './parse-body.ts';
 import { readBody } from './read-body.ts';
-import { normalisePath } from './router.ts';
+import { hidesSeparators, isPassedThrough, normalisePath } from './router.ts';
 import { sendError } from './whole-reply.ts';
 
 /** Never forwarded: hop-by-hop (RFC 9110, 7.6.1), the caller's credentials and account, what proxies added, and hermes' own. */
@@ -115,6 +115,7 @@ export function createPassThrough(gateway: Gateway): PassThrough {
     const generation = gateway.generation();
     generation.enter();
     const answer = await generation.proxy(exchange, async () => {
+      if (!isPassedThrough(gateway, normalisePath(exchange.inbound.path) ?? '')) throw new HermesError('not_found', 'There is no websocket at this path.');
       const target = permit(exchange);
       replaceHeaders(request, target, undefined, true);
       const { target: url, agent: _agent } = options(target, exchange);
@@ -158,6 +159,7 @@ function namedIn(connection: string | undefined): string[] {
 /** What this key may reach; throws 403, or 404 when nothing is passed through at all. */
 function permit(exchange: Exchange): UpstreamTarget {
   const path = normalisePath(exchange.inbound.path) ?? '';
+  if (hidesSeparators(exchange.inbound.path)) throw new HermesError('invalid_request', 'The path may not hold encoded slashes.');
   const { principal, config } = exchange;
   if (path.startsWith('/v1/organization')) throw new HermesError('permission_denied', 'The organization routes are not passed through.');
   const allowed = principal?.passthrough ?? DEFAULT_PASSTHROUGH;

@@ -68,6 +68,11 @@ export function normalisePath(url: string): string | undefined {
   }
 }
 
+/** `%2f`, `%5c` and `%00`: what an upstream might decode into another path than the one that was looked at. */
+export function hidesSeparators(url: string): boolean {
+  return /%(2f|5c|00)/i.test(url.split('?', 1)[0] ?? '');
+}
+
 async function route(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {
   const path = normalisePath(request.url ?? '/');
   if (path === undefined) throw new HermesError('invalid_request', 'The path is not valid.');
@@ -85,6 +90,12 @@ async function route(gateway: Gateway, request: IncomingMessage, response: Serve
   if (path.startsWith('/admin/') || path.startsWith('/debug/')) return admin(gateway, request, response, traceId, path);
   if (path.startsWith('/v1/')) return proxy(gateway, request, response, traceId);
   throw new HermesError('not_found', `There is nothing at ${path.slice(0, 100)}. Chat is POST /v1/chat/completions.`);
+}
+
+/** Is this path nobody's here, so that it may go to the upstream of the pass-through? */
+export function isPassedThrough(gateway: Gateway, path: string): boolean {
+  const owned = doorFor(gateway, path) !== undefined || path === '/v1/messages/count_tokens' || path === '/v1/models' || path.startsWith('/v1/models/');
+  return path.startsWith('/v1/') && !owned;
 }
 
 function doorFor(gateway: Gateway, path: string): Door | undefined {
@@ -189,8 +200,15 @@ function page(gateway: Gateway, response: ServerResponse, path: string): void {
 }
 
 async function proxy(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {
-  const exchange = beginBare(gateway, request, traceId);
-  followClient(exchange, response);
-  response.setHeader('x-request-id', traceId);
-  await gateway.proxy(exchange, request, response);
+  if (hidesSeparators(request.url ?? '/'))
+    throw new HermesError('invalid_request', 'The path may not hold encoded slashes: an upstream might take it for another one than hermes allowed.');
+  gateway.admission.enter(gateway.generation().config.server.max_in_flight);
+  try {
+    const exchange = beginBare(gateway, request, traceId);
+    followClient(exchange, response);
+    response.setHeader('x-request-id', traceId);
+    await gateway.proxy(exchange, request, response);
+  } finally {
+    gateway.admission.leave();
+  }
 }
