@@ -94,7 +94,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   const client = createClient();
   const send = createSend({ client, provider: (name) => providers.get(name), environment, books: accounting, rawAnswer });
   const tools = createToolsRoom({ ...deps, allows: access.allows });
-  const shadow = createShadowRoom({ ...deps, routing });
+  const shadow = createShadowRoom({ ...deps, routing, functions: (config, names) => tools.functions(config, names) });
   const rooms: Rooms = {
     access,
     accounting,

@@ -49,11 +49,11 @@ export class Fitting {
   /** Results of tools that have a `summary`; in a request that is not ours to touch only those that hermes itself put in. */
   #wordyResults(managed: boolean): number[] {
     const rules = this.#parts.results.rules(this.#exchange.config);
-    if (rules.size === 0) return [];
+    if (rules.none) return [];
     const callers = managed ? undefined : new Set(this.#exchange.inbound.request.messages);
     return [...toolsOfResults(this.#messages)].flatMap(([index, tool]) => {
       const message = this.#messages[index];
-      return tool !== undefined && rules.has(tool) && message && !callers?.has(message) ? [index] : [];
+      return tool !== undefined && rules.of(tool) && message && !callers?.has(message) ? [index] : [];
     });
   }
 
@@ -66,7 +66,7 @@ export class Fitting {
     for (const index of indexes) {
       const message = messages[index];
       if (message === undefined) continue;
-      const reduced = await results.reduce(message, rules.get(tools.get(index) ?? '') ?? DEFAULT_RULE, this.#countText);
+      const reduced = await results.reduce(message, rules.of(tools.get(index) ?? '') ?? DEFAULT_RULE, this.#countText);
       changed ||= reduced !== message;
       messages[index] = reduced;
     }

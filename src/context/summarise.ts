@@ -1,10 +1,8 @@
+import type { ToolSummary } from '../contracts/config.ts';
 import { isRecord, parseJson, stringifyJson } from '../wire/json.ts';
 
-export interface SummaryRule {
-  /** Arrays keep this many of their last elements. */
-  keep_last: number;
-  max_tokens: number;
-}
+/** `keep_last`: arrays keep this many of their last elements. */
+export type SummaryRule = ToolSummary;
 export type CountText = (text: string) => number | Promise<number>;
 
 /** Ever tighter: how long a string, how many elements and members, how deep. */
@@ -28,7 +26,12 @@ export async function summarise(text: string, rule: SummaryRule, count: CountTex
     return candidate.length <= rule.max_tokens * CHARS_A_TOKEN && (await count(candidate)) <= rule.max_tokens;
   };
   if (await fits(text)) return text;
-  const value = toJson(text);
+  const whole = toJson(text);
+  const value = rule.fields ? (select(whole, new Set(rule.fields)) ?? whole) : whole;
+  if (value !== whole) {
+    const selected = stringifyJson(value);
+    if (await fits(selected)) return selected;
+  }
   if (value !== undefined) {
     for (const step of STEPS) {
       const reduced = stringifyJson(reduce(value, { ...step, keepLast: Math.max(step.share === 0 ? 1 : 0, Math.ceil(rule.keep_last * step.share)) }, 0));
@@ -51,6 +54,23 @@ function toJson(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Only the members of these names, wherever they stand; undefined when there is none. What went is said where it stood. */
+function select(value: unknown, fields: ReadonlySet<string>): unknown {
+  if (Array.isArray(value)) {
+    const kept = value.flatMap((item: unknown) => select(item, fields) ?? []);
+    return kept.length > 0 ? kept : undefined;
+  }
+  if (!isRecord(value)) return undefined;
+  const entries = Object.entries(value);
+  const kept = entries.flatMap(([key, member]): [string, unknown][] => {
+    const inner = fields.has(key) ? member : select(member, fields);
+    return inner === undefined ? [] : [[key, inner]];
+  });
+  if (kept.length === 0) return undefined;
+  if (entries.length > kept.length) kept.push(['…', `[${entries.length - kept.length} more members omitted]`]);
+  return Object.fromEntries(kept);
 }
 
 interface Bounds {

@@ -9,19 +9,38 @@ export const DEFAULT_RULE: SummaryRule = { keep_last: 3, max_tokens: 400 };
 /** Bytes of original results whose summaries are remembered: a long result is in every later request of its session. */
 const REMEMBERED_CHARS = 16 * 1024 * 1024;
 
+/** By tool; those of a server's tools are their source's. */
+export class SummaryRules {
+  readonly #tools: ReadonlyMap<string, SummaryRule>;
+  readonly #sources: readonly (readonly [string, SummaryRule])[];
+
+  constructor({ tools, tool_sources }: Config) {
+    this.#tools = new Map(tools.flatMap(({ id, summary }) => (summary ? [[id, summary] as const] : [])));
+    this.#sources = tool_sources.flatMap(({ id, summary }) => (summary ? [[`${id}.`, summary] as const] : []));
+  }
+
+  get none(): boolean {
+    return this.#tools.size === 0 && this.#sources.length === 0;
+  }
+
+  of(tool: string): SummaryRule | undefined {
+    return this.#tools.get(tool) ?? this.#sources.find(([prefix]) => tool.startsWith(prefix))?.[1];
+  }
+}
+
 /** Reduces the results of tools on the outgoing copy. */
 export class ToolResults {
   readonly #summaries = new LRUCache<string, Map<string, string>>({
     maxSize: REMEMBERED_CHARS,
     sizeCalculation: (_summaries, text) => Math.max(1, text.length),
   });
-  readonly #rules = new WeakMap<Config, ReadonlyMap<string, SummaryRule>>();
+  readonly #rules = new WeakMap<Config, SummaryRules>();
 
-  /** The `summary` rules by tool. */
-  rules(config: Config): ReadonlyMap<string, SummaryRule> {
+  /** The `summary` rules of a configuration. */
+  rules(config: Config): SummaryRules {
     let rules = this.#rules.get(config);
     if (rules === undefined) {
-      rules = new Map(config.tools.flatMap((tool) => (tool.summary ? [[tool.id, tool.summary] as const] : [])));
+      rules = new SummaryRules(config);
       this.#rules.set(config, rules);
     }
     return rules;
@@ -32,7 +51,7 @@ export class ToolResults {
     const text = messageText(message);
     // No token is shorter than a byte, no UTF-16 unit longer than three.
     if (text.length * 3 <= rule.max_tokens) return message;
-    const key = `${rule.keep_last}:${rule.max_tokens}`;
+    const key = `${rule.keep_last}:${rule.max_tokens}:${rule.fields?.join() ?? ''}`;
     let known = this.#summaries.get(text);
     let summary = known?.get(key);
     if (summary === undefined) {

@@ -1,4 +1,4 @@
-import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
+import type { ChatMessage, ChatRequest, FunctionTool } from '../wire/chat.ts';
 import type { StoredMessage } from './cold-store.ts';
 import type { Config, ModelEntry, RuleConfig } from './config.ts';
 import type {
@@ -178,6 +178,8 @@ export interface ToolsRoom {
   close(): Promise<void>;
   /** Resolves the names on offer, adds their schemas to the request; false: no server-side tool is on offer. Waits where an MCP server has yet to be reached. */
   offer(exchange: Exchange): boolean | Promise<boolean>;
+  /** The tools of these names, or patterns, as a model is told of them. */
+  functions(config: Config, names: readonly string[]): FunctionTool[];
   /** Runs the rounds: answers of `next`, server-side calls run, results fed back, until the model is done. */
   loop(exchange: Exchange, next: Next): Promise<Answer>;
   /** What would be on offer, and what was named but may not be used: for dry runs. Changes nothing. */

@@ -3,7 +3,7 @@ import type { Config } from '../contracts/config.ts';
 import { HermesError } from '../contracts/errors.ts';
 import type { Exchange, RouteDecision } from '../contracts/exchange.ts';
 import type { Next } from '../contracts/plugin.ts';
-import type { Observation, RouteSubject, RoutingRoom, ShadowRoom } from '../contracts/rooms.ts';
+import type { Observation, RouteSubject, RoutingRoom, ShadowRoom, ToolsRoom } from '../contracts/rooms.ts';
 import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import { newestUserText } from '../wire/newest-user-text.ts';
 import { BoundedQueue } from './bounded-queue.ts';
@@ -17,6 +17,8 @@ import { Spending } from './spending.ts';
 export interface ShadowDeps {
   cold: Pick<ColdStore, 'getValue' | 'setValue' | 'listValues'>;
   routing: RoutingRoom;
+  /** Tools as a model is told of them. */
+  functions: ToolsRoom['functions'];
   log: Log;
   metrics: Metrics;
   environment: Environment;
@@ -27,7 +29,7 @@ const MAX_WAITING = 200;
 /** A candidate that answers no sooner counts as failed. */
 const LIMIT_MS = 120_000;
 
-export function createShadowRoom({ cold, routing, log, metrics, environment }: ShadowDeps): ShadowRoom {
+export function createShadowRoom({ cold, routing, functions, log, metrics, environment }: ShadowDeps): ShadowRoom {
   const queue = new BoundedQueue(AT_ONCE, MAX_WAITING);
   const comparisons = new ComparisonLog(cold, environment, log);
   const spending = new Spending(cold);
@@ -68,7 +70,7 @@ export function createShadowRoom({ cold, routing, log, metrics, environment }: S
       return;
     }
     fork.route = withoutTools(candidate);
-    fork.request = showTools(fork.request, candidate, fork.ask, config);
+    fork.request = showTools(fork.request, candidate, fork.ask, (names) => functions(config, names));
     const side = await run(fork, shadowed.next, log);
     settle(side.costNanoUsd);
     await spending.keep(environment.now()).catch(() => undefined);

@@ -6,6 +6,7 @@ import type { HotStore } from '../contracts/hot-store.ts';
 import type { Next } from '../contracts/plugin.ts';
 import type { ToolsRoom } from '../contracts/rooms.ts';
 import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
+import type { FunctionTool } from '../wire/chat.ts';
 import { Dedupe } from './dedupe.ts';
 import { HttpCall } from './http-call.ts';
 import { MixedCalls } from './mixed-calls.ts';
@@ -79,6 +80,10 @@ class Tools implements ToolsRoom {
 
   #toOffer(subject: OfferSubject): Offer | undefined {
     return toOffer(subject, this.#registry.tools(subject.config), this.#deps.allows);
+  }
+
+  functions(config: Config, names: readonly string[]): FunctionTool[] {
+    return [...this.#registry.tools(config).values()].filter(({ id }) => this.#deps.allows(names, id)).map(toFunctionTool);
   }
 
   names(subject: OfferSubject): { offered: string[]; unavailable: string[] } {

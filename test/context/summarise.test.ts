@@ -23,6 +23,21 @@ describe('summarising a tool result', () => {
     });
   });
 
+  it('keeps only the named fields, wherever they stand, and reduces further where they do not fit', async () => {
+    const order = (id: number) => ({ id: 9_007_199_254_740_991 - id, internal: 'x'.repeat(100), buyer: { name: 'Li', note: 'y'.repeat(100) } });
+    const text = JSON.stringify({ orders: [order(1), order(2)], trace: 'z'.repeat(300) });
+    const selected = JSON.parse(await summarise(text, { ...rule, fields: ['id', 'name'] }, count));
+    const gone = { '…': '[1 more members omitted]' };
+    assert.deepEqual(selected, { orders: [1, 2].map((id) => ({ id: order(id).id, buyer: { name: 'Li', ...gone }, ...gone })), ...gone });
+    const many = JSON.stringify({ orders: Array.from({ length: 60 }, (_, id) => order(id)), trace: 'z' });
+    const reduced = JSON.parse(await summarise(many, { keep_last: 2, max_tokens: 100, fields: ['id'] }, count));
+    assert.deepEqual(
+      reduced.orders.map((kept: { id: number } | string) => (typeof kept === 'string' ? kept : kept.id)),
+      ['[58 earlier items omitted]', order(58).id, order(59).id],
+    );
+    assert.deepEqual(JSON.parse(await summarise(text, { ...rule, fields: ['nothing'] }, count)).orders.length, 2, 'named in vain');
+  });
+
   it('keeps head and tail of a long string', async () => {
     const value = JSON.parse(await summarise(JSON.stringify({ log: `HEAD ${'x'.repeat(5000)} TAIL` }), rule, count));
     assert.match(value.log, /^HEAD x+ …\[\d+ characters omitted\]… x+ TAIL$/);

@@ -66,6 +66,7 @@ export function config(
   const part: unknown = {
     route_rules: rules,
     tools: [],
+    tool_sources: [],
     default_model: 'm_z',
     registry: {
       models: byId,

@@ -7,6 +7,7 @@ import { PipelineExchange } from '../../src/pipeline/exchange.ts';
 import { createRoutingRoom } from '../../src/routing/routing-room.ts';
 import { createShadowRoom } from '../../src/shadow/shadow-room.ts';
 import { ExchangeTrace } from '../../src/telemetry/trace.ts';
+import { toFunctionTool } from '../../src/tools/offer.ts';
 import { batchOf, makeChunk } from '../../src/wire/batch.ts';
 import { allows, config, matchers, model, recordingTelemetry, rule } from '../routing/fixture.ts';
 
@@ -48,7 +49,7 @@ function house(settings: Record<string, unknown> = {}, cold = coldStore(), now =
   const routing = createRoutingRoom({ matchers, allows, environment, log, metrics });
   const shadow = { sample: 1, run_models: true, usd_per_day: 100, rules: candidates, ...settings };
   const generation = config(rules, { shadow, tools: [tool], trace: { capture_content: false } }, models);
-  const room = createShadowRoom({ cold, routing, log, metrics, environment });
+  const room = createShadowRoom({ cold, routing, functions: (from) => from.tools.map(toFunctionTool), log, metrics, environment });
   const made: House = {
     room,
     seen,
