@@ -40,6 +40,7 @@ export function assemble(file: ConfigFile, parts: Parts): Config {
   const config: Omit<Config, 'secrets'> = {
     ...blocks,
     file: parts.path,
+    proxy: overrides.proxy,
     registry,
     server: { ...file.server, host: overrides.host ?? file.server.host, port: overrides.port ?? file.server.port },
     auth: { keys: parts.keys, signatures: toSignatures(file) },

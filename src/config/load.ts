@@ -96,6 +96,11 @@ class Loading {
     const candidates = this.readShadowRules(raw, inventory, document);
     const overrides = readOverrides(this.options.flags, this.env, (problem) => this.problems.push(problem));
     const storage = parsed.success ? this.storage(parsed.data, document) : undefined;
+    if (parsed.success && parsed.data.server.workers > 1)
+      document.report(
+        ['server', 'workers'],
+        'must be 1: hermes is one process; start several instances behind a load balancer, with Redis and PostgreSQL between them (docs/operations.md)',
+      );
     this.problems.unshift(...document.problems);
     if (!parsed.success || storage === undefined || this.problems.length > 0) throw new ConfigError(this.problems);
 

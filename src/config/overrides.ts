@@ -1,3 +1,4 @@
+import type { Config } from '../contracts/config.ts';
 import { type Environment, variable } from './environment.ts';
 import { type ConfigProblem, didYouMean } from './problems.ts';
 
@@ -7,12 +8,26 @@ export interface Overrides {
   port: number | undefined;
   host: string | undefined;
   level: LogLevel | undefined;
+  proxy: Config['proxy'];
 }
 
 /** `LOG_LEVEL`, when it is one. */
 function levelOf(env: Environment): LogLevel | undefined {
   const asked = variable(env, 'LOG_LEVEL')?.toLowerCase();
   return LOG_LEVELS.find((level) => level === asked);
+}
+
+/** `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`, in either case as everywhere; undefined: calls go straight. */
+function readProxy(env: Environment, problem: (file: string, path: string, message: string) => void): Config['proxy'] {
+  const read = (name: string): string | undefined => variable(env, name.toLowerCase()) ?? variable(env, name);
+  const address = (name: string): string | undefined => {
+    const value = read(name);
+    if (value === undefined || /^https?:\/\/[^\s/]+\/?$/.test(value)) return value;
+    problem('environment', name, 'must be an address of a proxy: http://host:port');
+    return undefined;
+  };
+  const [http, https] = [address('HTTP_PROXY'), address('HTTPS_PROXY')];
+  return http === undefined && https === undefined ? undefined : { http, https, no: read('NO_PROXY') };
 }
 
 /** Flags beat environment beats file. */
@@ -31,5 +46,5 @@ export function readOverrides(
   const asked = variable(env, 'LOG_LEVEL');
   if (asked !== undefined && level === undefined)
     problem('environment', 'LOG_LEVEL', `must be one of ${LOG_LEVELS.join(', ')}${didYouMean(asked, LOG_LEVELS)}`);
-  return { port: isPort ? Number(text) : undefined, host: flags?.host ?? variable(env, 'HOST'), level };
+  return { port: isPort ? Number(text) : undefined, host: flags?.host ?? variable(env, 'HOST'), level, proxy: readProxy(env, problem) };
 }

@@ -153,6 +153,8 @@ export interface BudgetConfig {
 export interface Config {
   /** The file it came from, absolute. */
   readonly file: string;
+  /** Of the environment: how calls to models leave this network. Absent: straight. */
+  readonly proxy?: { http: string | undefined; https: string | undefined; no: string | undefined } | undefined;
   readonly registry: ModelRegistry;
   /** Environment values that the file names (`*_env`), by variable name. Not enumerable: never logged. */
   readonly secrets: ReadonlyMap<string, string>;

@@ -287,3 +287,14 @@ test('ten thousand keywords load in a moment', () => {
   const { user } = process.cpuUsage(started);
   assert.ok(user < 3_000_000, `${user / 1000} ms`);
 });
+
+test('the way out of the network is that of the environment', () => {
+  assert.equal(load({}).config.proxy, undefined);
+  const { proxy } = load({}, { env: { https_proxy: 'http://proxy:3128', HTTP_PROXY: ' ', NO_PROXY: 'localhost,.internal' } }).config;
+  assert.deepEqual(proxy, { http: undefined, https: 'http://proxy:3128', no: 'localhost,.internal' });
+  assert.match(refusal({}, { env: { HTTPS_PROXY: 'proxy:3128' } }), /HTTPS_PROXY.*http:\/\/host:port/);
+});
+
+test('several processes at one port are refused rather than forgotten', () => {
+  assert.match(refusal({ server: { workers: 4 } }), /server\.workers.*several instances/);
+});
