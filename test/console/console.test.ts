@@ -79,7 +79,7 @@ describe('the console in a real browser', WITH_BROWSER, () => {
     await page.fill('input[name=id]', answer.headers.get('x-request-id') ?? '');
     await page.keyboard.press('Enter');
     await page.locator('.span-row', { hasText: 'tool order.query' }).waitFor({ timeout: 8000 });
-    const text = await page.locator('main').innerText();
+    const text = (await page.locator('main').textContent()) ?? '';
     assert.match(text, /where is order 9\?/);
     assert.match(text, /curl http/);
     assert.ok(!text.includes(KEY));
@@ -93,7 +93,7 @@ describe('the console in a real browser', WITH_BROWSER, () => {
     await signIn(page);
     await go(page, `sessions/default/${encodeURIComponent(MARKUP)}`);
     await page.locator('.bubble', { hasText: MARKUP }).first().waitFor({ timeout: 8000 });
-    assert.ok((await page.locator('.crumbs').innerText()).includes(MARKUP));
+    assert.ok((await page.locator('.crumbs').textContent())?.includes(MARKUP));
     assert.equal(await page.locator('main script').count(), 0);
     assert.match(await page.title(), /Sessions/);
     await page.close();
