@@ -193,6 +193,9 @@ export interface Exchange {
   /** Every finished upstream call of this exchange and its forks (not of background ones). */
   readonly calls: readonly ModelCall[];
   addCall(call: ModelCall): void;
+  /** How many upstream calls have begun, ended or not: what `x-hermes-attempts` counts. */
+  readonly callsBegun: number;
+  beginCall(): void;
   readonly trace: Trace;
   /** Milliseconds (performance.now) at which the whole request must be over; Infinity without a deadline. */
   readonly deadline: number;

@@ -48,7 +48,7 @@ export function toHermesObject(exchange: Exchange, facts: Facts, overheadMs: num
 }
 
 export function attemptsOf(exchange: Exchange, facts: Facts): number {
-  return facts.attempts ?? exchange.calls.length;
+  return facts.attempts ?? exchange.callsBegun;
 }
 
 export function round(milliseconds: number): number {

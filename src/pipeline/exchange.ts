@@ -55,6 +55,7 @@ export class PipelineExchange implements Exchange {
   reservation: Reservation | undefined;
   readonly #init: ExchangeInit;
   readonly #calls: ModelCall[];
+  readonly #begun: { calls: number };
   #answer: Answer | undefined;
   #cancelled: HermesError | undefined;
   #listeners: ((reason: HermesError) => void)[] | undefined;
@@ -82,6 +83,7 @@ export class PipelineExchange implements Exchange {
     this.reservation = over.background ? undefined : parent?.reservation;
     this.run = over.background ? undefined : parent?.run;
     this.#calls = parent && !over.background ? parent.#calls : [];
+    this.#begun = parent && !over.background ? parent.#begun : { calls: 0 };
     if (parent && !over.detached) parent.onCancel((reason) => this.cancel(reason));
   }
 
@@ -96,6 +98,12 @@ export class PipelineExchange implements Exchange {
   }
   addCall(call: ModelCall): void {
     this.#calls.push(call);
+  }
+  get callsBegun(): number {
+    return this.#begun.calls;
+  }
+  beginCall(): void {
+    this.#begun.calls++;
   }
   get cancelled(): HermesError | undefined {
     return this.#cancelled;

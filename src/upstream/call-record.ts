@@ -42,6 +42,7 @@ export class CallRecord {
     this.#environment = environment;
     this.#books = books;
     this.#startedAt = environment.now();
+    exchange.beginCall();
   }
 
   end(end: CallEnd): void {

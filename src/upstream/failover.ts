@@ -17,7 +17,7 @@ export interface Handed {
 /** The attempt loop: the routed model's upstreams, then those of its fallbacks. */
 export async function failover(deps: RunDeps, exchange: Exchange, next: Next, handed?: Handed): Promise<Answer> {
   const primary = modelOf(exchange);
-  const log = new RequestLog(exchange.calls.length);
+  const log = new RequestLog(exchange.callsBegun);
   for (const model of fallbacks(primary, exchange)) {
     const result = await new ModelRun(deps, exchange, next, model, log).run();
     if (result === undefined) {
@@ -54,7 +54,7 @@ function hand({ answer, attempt }: Served, log: RequestLog, handed: Handed | und
 }
 
 function toFailed(exchange: Exchange, log: RequestLog, error: HermesError): Answer {
-  const attempts = exchange.calls.length - log.earlierCalls;
+  const attempts = exchange.callsBegun - log.earlierCalls;
   const last = log.failed.at(-1);
   const where = last ? { model: last.model, upstream: last.target.id, waitedMs: performance.now() - log.startedAt } : {};
   const init: AnswerInit = { error, facts: { model: exchange.route?.model, attempts, ...where } };

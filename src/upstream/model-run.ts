@@ -48,13 +48,10 @@ export class ModelRun {
         if (await this.#waited()) continue;
         break;
       }
-      const before = this.#exchange.calls.length - this.#tries;
       const result = await this.#try(target);
       if ('answer' in result) {
         this.#remember(result.attempt.target);
-        // A stream's own call is not in the books yet.
-        const calls = Math.max(before + this.#tries, this.#exchange.calls.length);
-        result.answer.facts.attempts = calls - this.#log.earlierCalls;
+        result.answer.facts.attempts = this.#exchange.callsBegun - this.#log.earlierCalls;
         return result;
       }
       if (result.verdict.next === 'stop' || this.#exchange.cancelled) return result;

@@ -246,6 +246,7 @@ export function house(models: ModelEntry[], upstreams: Record<string, Upstream>,
     };
     tries.push(tried);
     if (realSend) return realSend(exchange);
+    exchange.beginCall();
     const answer = (await upstreams[upstream]?.(tried)) ?? new ExchangeAnswer({ error: broken() });
     exchange.addCall({ upstream } as ModelCall);
     return answer;
