@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   route: async () => (await import('./route.ts')).registerRouteCommands,
   session: async () => (await import('./session.ts')).registerSessionCommands,
   shadow: async () => (await import('./shadow.ts')).registerShadowCommands,
+  import: async () => (await import('./import.ts')).registerImportCommand,
   trace: async () => (await import('./trace.ts')).registerTraceCommands,
   cost: async () => (await import('./cost.ts')).registerCostCommands,
 };
