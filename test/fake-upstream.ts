@@ -152,6 +152,8 @@ export interface FakeUpstreamOptions {
   apiKey?: string;
   /** Refuse what the API refuses (default). */
   strict?: boolean;
+  /** Serves what is no chat, before anything is read; true: it did. */
+  routes?: (request: http.IncomingMessage, response: http.ServerResponse) => Promise<boolean>;
 }
 
 export async function createFakeUpstream(options: FakeUpstreamOptions = {}): Promise<FakeUpstream> {
@@ -159,6 +161,7 @@ export async function createFakeUpstream(options: FakeUpstreamOptions = {}): Pro
   const calls: ReceivedCall[] = [];
   const violations: string[] = [];
   const server = http.createServer(async (request, response) => {
+    if (await options.routes?.(request, response)) return;
     const raw = await readAll(request);
     const call = toCall(request, raw, calls);
     calls.push(call);

@@ -42,6 +42,8 @@ class StreamEdge {
   #marksDue: boolean;
   #contentSeen = false;
   #head: ChatChunk | undefined;
+  /** The upstream says `usage: null` on every chunk, because hermes has asked for usage and the caller has not. */
+  #nullUsage: boolean | undefined;
 
   constructor(reply: StreamReply) {
     this.#reply = reply;
@@ -80,7 +82,8 @@ class StreamEdge {
   /** The bytes to send now. */
   #pass(batch: Batch): Uint8Array | undefined {
     if (!this.#contentSeen) this.#lookForContent(batch);
-    if (this.#native && !batch.marked && !this.#holding && !this.#marksDue && batch.form === 'openai-chat' && batch.bytes !== undefined) return batch.bytes;
+    if (this.#native && !batch.marked && !this.#holding && !this.#marksDue && batch.form === 'openai-chat' && batch.bytes !== undefined)
+      return this.#withoutNullUsage(batch.bytes);
     const relayed = this.#relays && batch.form === this.#reply.door.form && batch.bytes !== undefined ? this.#writer.relay?.(batch) : undefined;
     if (relayed) return relayed;
     const out: Uint8Array[] = [];
@@ -95,6 +98,12 @@ class StreamEdge {
     return out.length === 1 ? out[0] : Buffer.concat(out);
   }
 
+  #withoutNullUsage(bytes: Uint8Array): Uint8Array {
+    if (this.#reply.exchange.wants.usage) return bytes;
+    this.#nullUsage ??= findNullUsage(bytes, 0) >= 0;
+    return this.#nullUsage ? cutNullUsage(bytes) : bytes;
+  }
+
   #lookForContent(batch: Batch): void {
     // A relayed batch is not parsed for this: lifecycle frames are held back inside, what comes first has content in it.
     if (batch.bytes === undefined && !batch.chunks.some(({ view }) => hasContent(view))) return;
@@ -106,13 +115,12 @@ class StreamEdge {
   #takeUsage(chunk: Chunk): Chunk | undefined {
     const { view } = chunk;
     this.#head ??= view;
-    if (!view.usage) return chunk;
+    if (!view.usage) return view.usage === null && !this.#reply.exchange.wants.usage && this.#native ? makeChunk(withoutUsage(view)) : chunk;
     const bare = (view.choices?.length ?? 0) === 0;
     if (!this.#native) return chunk;
     this.#usage = bare ? chunk : makeChunk(toUsageChunk(view, view.usage));
     if (bare) return undefined;
-    const { usage: _usage, ...rest } = view;
-    return makeChunk(rest as ChatChunk);
+    return makeChunk(withoutUsage(view));
   }
 
   #mark(chunk: Chunk): Chunk {
@@ -161,6 +169,31 @@ class StreamEdge {
       response.on('drain', done).on('close', done);
     });
   }
+}
+
+function withoutUsage(chunk: Readonly<ChatChunk>): ChatChunk {
+  const { usage: _usage, ...rest } = chunk;
+  return rest as ChatChunk;
+}
+
+/** A quote inside a JSON string is always escaped: nothing that a model says looks like this. */
+const NULL_USAGE = Buffer.from(',"usage":null');
+
+function findNullUsage(bytes: Uint8Array, from: number): number {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).indexOf(NULL_USAGE, from);
+}
+
+function cutNullUsage(bytes: Uint8Array): Uint8Array {
+  const out = Buffer.allocUnsafe(bytes.byteLength);
+  let size = 0;
+  let from = 0;
+  for (let at = findNullUsage(bytes, 0); at >= 0; at = findNullUsage(bytes, from)) {
+    out.set(bytes.subarray(from, at), size);
+    size += at - from;
+    from = at + NULL_USAGE.length;
+  }
+  out.set(bytes.subarray(from), size);
+  return out.subarray(0, size + bytes.byteLength - from);
 }
 
 function isFinish(chunk: Readonly<ChatChunk>): boolean {
