@@ -1,5 +1,6 @@
+import { createRequire } from 'node:module';
 import { type LoggerOptions, pino } from 'pino';
-import pretty from 'pino-pretty';
+import type pretty from 'pino-pretty';
 import type { Log } from '../contracts/telemetry.ts';
 
 /** Members that may hold a credential, wherever a log line carries an object. */
@@ -16,8 +17,13 @@ const MAX_WAITING_BYTES = 16 * 1024 ** 2;
 export function createLog(level: string, stream: NodeJS.WriteStream & { fd: 1 | 2 } = process.stdout): Log {
   const options: LoggerOptions = { level, base: { pid: process.pid }, formatters: { log: withoutSecrets }, serializers: { err: serializeError } };
   return stream.isTTY
-    ? pino(options, pretty({ colorize: true, translateTime: 'HH:MM:ss.l', ignore: 'pid', destination: stream }))
+    ? pino(options, toPretty()({ colorize: true, translateTime: 'HH:MM:ss.l', ignore: 'pid', destination: stream }))
     : pino(options, pino.destination({ fd: stream.fd, sync: false, maxLength: MAX_WAITING_BYTES }));
+}
+
+/** Loaded where there is a terminal: a service's start need not wait for it. */
+function toPretty(): typeof pretty {
+  return createRequire(import.meta.url)('pino-pretty') as typeof pretty;
 }
 
 /**

@@ -1,4 +1,3 @@
-import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { Metrics } from '../contracts/telemetry.ts';
 import { CounterFamily, type Family, GaugeFamily, HistogramFamily } from './series.ts';
 
@@ -14,14 +13,21 @@ const UNCLEAN = [
   'nodejs_eventloop_lag_seconds',
 ];
 
+const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+/** A start must not wait for what nobody has asked for yet. */
+const LOAD_AFTER_MS = 1000;
+
 /**
  * The gateway's metrics. Those of the process and of Node (memory, garbage collection, event-loop delay) are prom-client's;
  * hermes' own are counted by `series.ts`, since prom-client builds a hash of all labels at every single count.
  */
 export function createMetrics(): Metrics {
-  const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
-  for (const name of UNCLEAN) registry.removeSingleMetric(name);
+  let loading: Promise<{ metrics(): Promise<string> }> | undefined;
+  const ofProcess = (): Promise<{ metrics(): Promise<string> }> => {
+    loading ??= loadProcessMetrics();
+    return loading;
+  };
+  setTimeout(() => void ofProcess(), LOAD_AFTER_MS).unref();
   const families = new Map<string, Family>();
   const once = <T extends Family>(name: string, kind: abstract new (...args: never[]) => T, make: () => T): T => {
     const known = families.get(name);
@@ -32,13 +38,22 @@ export function createMetrics(): Metrics {
     return family;
   };
   return {
-    contentType: registry.contentType,
+    contentType: CONTENT_TYPE,
     async text() {
+      const process = await (await ofProcess()).metrics();
       const own = [...families.values()].map((family) => family.text());
-      return `${own.join('\n\n')}\n\n${await registry.metrics()}`;
+      return `${own.join('\n\n')}\n\n${process}`;
     },
     counter: (name, help, labels = []) => once(name, CounterFamily, () => new CounterFamily(name, help, labels)),
     gauge: (name, help, labels = []) => once(name, GaugeFamily, () => new GaugeFamily(name, help, labels)),
     histogram: (name, help, labels = [], buckets = LATENCY_BUCKETS) => once(name, HistogramFamily, () => new HistogramFamily(name, help, labels, buckets)),
   };
+}
+
+async function loadProcessMetrics(): Promise<{ metrics(): Promise<string> }> {
+  const { collectDefaultMetrics, Registry } = await import('prom-client');
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  for (const name of UNCLEAN) registry.removeSingleMetric(name);
+  return registry;
 }

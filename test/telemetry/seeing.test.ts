@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { KEY, type LogLine, type Reply, type RunningApp, startApp, user } from '../app-kit.ts';
@@ -158,6 +159,8 @@ describe('what a busy gateway tells of itself', () => {
   it('names every metric of the contract', async () => {
     const text = (await app.fetch('/metrics')).text;
     for (const [type, names] of Object.entries(CONTRACT)) for (const name of names) assert.match(text, new RegExp(`^# TYPE ${name} ${type}$`, 'm'));
+    const page = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
+    for (const [, name = ''] of text.matchAll(/^# TYPE (hermes_\S+)/gm)) assert.ok(page.includes(`\`${name}\``), `docs/metrics.md does not tell of ${name}`);
     assert.ok(metricSum(text, 'hermes_degraded_total') > 0);
     assert.ok(metricSum(text, 'hermes_rate_limited_total') > 0);
     assert.ok(metricSum(text, 'hermes_session_reads_total', 'tier="hot"') > 0);
