@@ -15,8 +15,10 @@ const NOTHING: object = Object.freeze({});
 /**
  * Composes layers into one onion around `terminal`. The result never rejects: a failure is an answer with `error`.
  * A scope is the root exchange or a fork; its `onEnd`s run inside out, once, before its reader learns of the end.
+ * A layer without hooks (a step that the configuration leaves off) is not entered at all.
  */
 export function compose(layers: readonly Layer[], terminal: Terminal, log: Log): Pipeline {
+  const active = layers.filter(({ hooks }) => hooks.handle || hooks.onChunk || hooks.onEnd);
   const fault: LayerFault = (layer, thrown) => {
     if (thrown instanceof HermesError) return thrown;
     log.error({ plugin: layer.name, err: thrown, optional: layer.optional }, layer.optional ? 'plugin threw and was skipped' : 'plugin threw');
@@ -24,29 +26,28 @@ export function compose(layers: readonly Layer[], terminal: Terminal, log: Log):
       cause: thrown,
     });
   };
-  const runScope = async (exchange: Exchange, from: number): Promise<Answer> => {
-    const scope = new Scope(exchange, fault);
-    await dispatch(scope, from);
-    return scope.finish();
+  const onion: Onion = {
+    fault,
+    runScope: (exchange, from) => {
+      const scope = new Scope(exchange, fault);
+      return onion.dispatch(scope, from).then(() => scope.finish());
+    },
+    // Plain promises, not async functions: each await here is paid by every layer of every request.
+    dispatch: (scope, index) => {
+      const layer = active[index];
+      if (layer === undefined) return runTerminal(scope.exchange, terminal);
+      const entry: Entry = { layer, index, exchange: scope.exchange, local: layer.local?.() ?? NOTHING, attached: false, ended: false };
+      scope.enter(entry);
+      return layer.hooks.handle === undefined ? onion.dispatch(scope, index + 1).then(() => scope.pass(entry)) : new Step(onion, scope, entry).run();
+    },
   };
+  return (exchange) => onion.runScope(exchange, 0);
+}
 
-  const dispatch = async (scope: Scope, index: number): Promise<Answer> => {
-    const { exchange } = scope;
-    const layer = layers[index];
-    if (layer === undefined) return runTerminal(exchange, terminal);
-    const entry: Entry = { layer, index, exchange, local: layer.local?.() ?? NOTHING, attached: false, ended: false };
-    scope.entries.push(entry);
-    const { handle } = layer.hooks;
-    if (handle === undefined) {
-      await dispatch(scope, index + 1);
-    } else {
-      const step = new Step(layer, exchange, fault, (fork) => (fork ? runScope(fork, index + 1) : dispatch(scope, index + 1)));
-      await step.run(entry.local);
-    }
-    return scope.pass(entry);
-  };
-
-  return (exchange) => runScope(exchange, 0);
+interface Onion {
+  readonly fault: LayerFault;
+  runScope(exchange: Exchange, from: number): Promise<Answer>;
+  dispatch(scope: Scope, index: number): Promise<Answer>;
 }
 
 async function runTerminal(exchange: Exchange, terminal: Terminal): Promise<Answer> {
@@ -64,79 +65,91 @@ function settled(exchange: Exchange): Answer {
   return exchange.answer as Answer;
 }
 
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
+}
+
 /** One layer's `handle` on one exchange. */
 class Step {
-  readonly #layer: Layer;
-  readonly #exchange: Exchange;
-  readonly #fault: LayerFault;
-  readonly #inner: (fork?: Exchange) => Promise<Answer>;
+  readonly #onion: Onion;
+  readonly #scope: Scope;
+  readonly #entry: Entry;
+  readonly #start = performance.now();
   #called = false;
-  #start = 0;
 
-  constructor(layer: Layer, exchange: Exchange, fault: LayerFault, inner: (fork?: Exchange) => Promise<Answer>) {
-    this.#layer = layer;
-    this.#exchange = exchange;
-    this.#fault = fault;
-    this.#inner = inner;
+  constructor(onion: Onion, scope: Scope, entry: Entry) {
+    this.#onion = onion;
+    this.#scope = scope;
+    this.#entry = entry;
   }
 
-  async run(local: object): Promise<void> {
-    const exchange = this.#exchange;
-    this.#start = performance.now();
+  run(): Promise<Answer> {
+    const { layer, exchange, local } = this.#entry;
     try {
-      const result = await this.#layer.hooks.handle?.(exchange, this.#next as Next, local);
-      if (result instanceof ExchangeAnswer && result !== exchange.answer) exchange.answer = result;
-      if (exchange.answer === undefined) throw new Error(`the plugin "${this.#layer.name}" neither called next() nor set exchange.answer`);
+      const result = layer.hooks.handle?.(exchange, this.#next as Next, local);
+      // Whatever a plugin awaits with: a thenable of another library is one, too.
+      if (isThenable(result)) return Promise.resolve(result).then(this.#settle).catch(this.#recover);
+      return Promise.resolve(this.#settle(result));
     } catch (thrown) {
-      await this.#recover(thrown);
+      return this.#recover(thrown);
     }
-    if (!this.#called) this.#span();
   }
+
+  readonly #settle = (result: unknown): Answer => {
+    const { layer, exchange } = this.#entry;
+    if (result instanceof ExchangeAnswer && result !== exchange.answer) exchange.answer = result;
+    if (exchange.answer === undefined) throw new Error(`the plugin "${layer.name}" neither called next() nor set exchange.answer`);
+    if (!this.#called) this.#span();
+    return this.#scope.pass(this.#entry);
+  };
 
   readonly #next = (fork?: Exchange): Promise<Answer> => {
-    if (fork !== undefined) {
-      if (!this.#called) this.#span();
-      this.#called = true;
-      return this.#inner(fork);
+    const { layer, index } = this.#entry;
+    if (fork === undefined && this.#called) {
+      throw new Error(`next() was called twice by the plugin "${layer.name}": a further try is a fork, next(exchange.fork())`);
     }
-    if (this.#called) throw new Error(`next() was called twice by the plugin "${this.#layer.name}": a further try is a fork, next(exchange.fork())`);
+    if (!this.#called) this.#span();
     this.#called = true;
-    this.#span();
-    return this.#inner();
+    return fork === undefined ? this.#onion.dispatch(this.#scope, index + 1) : this.#onion.runScope(fork, index + 1);
   };
 
   /** A layer's own time before it went on. */
   #span(): void {
-    this.#exchange.trace.record(this.#layer.name, this.#start, performance.now());
+    this.#entry.exchange.trace.record(this.#entry.layer.name, this.#start, performance.now());
   }
 
-  async #recover(thrown: unknown): Promise<void> {
-    const exchange = this.#exchange;
-    const error = this.#fault(this.#layer, thrown);
-    if (this.#layer.optional) {
+  readonly #recover = async (thrown: unknown): Promise<Answer> => {
+    const { layer, exchange, index } = this.#entry;
+    const error = this.#onion.fault(layer, thrown);
+    if (layer.optional) {
       if (!this.#called) {
         this.#called = true;
-        await this.#inner();
+        await this.#onion.dispatch(this.#scope, index + 1);
       }
       settled(exchange);
-      return;
+    } else {
+      const before = exchange.answer as Answer | undefined;
+      await before?.stream?.cancel(error);
+      exchange.answer = { error, ...(before ? { facts: before.facts } : {}) };
     }
-    const before = exchange.answer as Answer | undefined;
-    await before?.stream?.cancel(error);
-    exchange.answer = { error, ...(before ? { facts: before.facts } : {}) };
-  }
+    return this.#scope.pass(this.#entry);
+  };
 }
 
 /** The root exchange, or a fork: its entered layers and their streams. */
 class Scope {
   readonly exchange: Exchange;
-  readonly entries: Entry[] = [];
+  readonly #entries: Entry[] = [];
   readonly #fault: LayerFault;
   readonly #streams: TappedStream[] = [];
 
   constructor(exchange: Exchange, fault: LayerFault) {
     this.exchange = exchange;
     this.#fault = fault;
+  }
+
+  enter(entry: Entry): void {
+    if (entry.layer.hooks.onEnd) this.#entries.push(entry);
   }
 
   /** A layer has unwound: its hooks go onto the stream that stands now; a whole body leaves them for `finish`. */
@@ -146,17 +159,20 @@ class Scope {
     return answer;
   }
 
-  async finish(): Promise<Answer> {
+  finish(): Answer | Promise<Answer> {
     const answer = settled(this.exchange);
-    const pending = this.entries.filter((entry) => !entry.attached && entry.layer.hooks.onEnd !== undefined);
     if (answer.stream) {
-      if (pending.length > 0) for (const entry of pending) this.#tapped(answer).attach(entry);
+      for (const entry of this.#entries) if (!entry.attached) this.#tapped(answer).attach(entry);
       return answer;
     }
+    const dropped = this.#streams.some(({ over }) => !over);
+    return dropped || this.#entries.length > 0 ? this.#end(answer) : answer;
+  }
+
+  async #end(answer: Answer): Promise<Answer> {
     // A stream that a layer dropped for a whole body still has its ends to run.
     for (const stream of this.#streams) if (!stream.over) await stream.cancel(answer.error ?? new HermesError('superseded', 'Another answer took its place.'));
-    if (pending.length === 0) return answer;
-    const failed = await runEnds(pending, toOutcome(answer), this.#fault);
+    const failed = await runEnds(this.#entries.reverse(), toOutcome(answer), this.#fault);
     if (failed) this.exchange.answer = { error: failed, facts: answer.facts };
     return settled(this.exchange);
   }

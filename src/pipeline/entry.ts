@@ -26,11 +26,11 @@ export interface Entry {
 /** Logs what a plugin threw and gives the error that stands for it. */
 export type LayerFault = (layer: Layer, thrown: unknown) => HermesError;
 
-/** Runs the `onEnd`s inside out, each once; a throw turns the end into that error for the outer ones. Gives that error. */
+/** Runs the `onEnd`s, which come inner ones first, each once; a throw turns the end into that error for the outer ones. Gives that error. */
 export async function runEnds(entries: readonly Entry[], outcome: Outcome, fault: LayerFault): Promise<HermesError | undefined> {
   let failed: HermesError | undefined;
   let current = outcome;
-  for (const entry of [...entries].sort((a, b) => b.index - a.index)) {
+  for (const entry of entries) {
     if (entry.ended) continue;
     entry.ended = true;
     try {

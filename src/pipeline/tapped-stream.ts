@@ -34,7 +34,10 @@ export class TappedStream implements ChunkStream {
   attach(entry: Entry): void {
     entry.attached = true;
     if (entry.layer.hooks.onChunk) this.#taps.push(entry);
-    if (entry.layer.hooks.onEnd) this.#entries.push(entry);
+    if (!entry.layer.hooks.onEnd) return;
+    // Inner ones first; those of a body that became a stream later on come late.
+    const place = this.#entries.findIndex((other) => other.index < entry.index);
+    this.#entries.splice(place < 0 ? this.#entries.length : place, 0, entry);
   }
 
   read(): Batch | null | Promise<Batch | null> {

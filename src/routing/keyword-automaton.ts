@@ -3,6 +3,8 @@ import { normaliseText } from './text.ts';
 import { buildTrie, type Trie } from './trie.ts';
 import { codePointBefore, isSpacedWordCharacter } from './word-edges.ts';
 
+/** White space that is not one plain space: seldom there, and dear to replace. */
+const UNEVEN_SPACE = /[^\S ]| {2}/;
 const WHITESPACE = /\s+/gu;
 
 /** A keyword as it is compared: normalised, with single spaces. '' for one that has nothing in it. */
@@ -68,7 +70,7 @@ export class KeywordAutomaton {
     if (this.#words.length === 0 || text === '') return found;
     this.build();
     const trie = this.#trie as Trie;
-    const subject = this.#hasPhrase ? text.replace(WHITESPACE, ' ') : text;
+    const subject = this.#hasPhrase && UNEVEN_SPACE.test(text) ? text.replace(WHITESPACE, ' ') : text;
     const { outputs, outputLinks } = trie;
     let state = 0;
     for (let index = 0; index < subject.length; index++) {
