@@ -73,7 +73,15 @@ export function hidesSeparators(url: string): boolean {
   return /%(2f|5c|00)/i.test(url.split('?', 1)[0] ?? '');
 }
 
+/** Two hosts are two readings of one request (RFC 9112, 3.2); Node keeps the first and says nothing. */
+function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i]?.length === 4 && rawHeaders[i]?.toLowerCase() === 'host') hosts++;
+  return hosts > 1;
+}
+
 async function route(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {
+  if (hasTwoHosts(request)) throw new HermesError('invalid_request', 'The request names its host twice.', { headers: { connection: 'close' } });
   const path = normalisePath(request.url ?? '/');
   if (path === undefined) throw new HermesError('invalid_request', 'The path is not valid.');
   const door = doorFor(gateway, path);

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { KEY, type Reply, type RunningApp, startApp, user } from '../app-kit.ts';
+import { exchange, head, hexSize, openSocket } from './raw-socket.ts';
+
+describe('a request body', () => {
+  let app: RunningApp;
+  before(async () => {
+    app = await startApp({ server: { body_limit: '64kb', max_depth: 20 } });
+  });
+  after(() => app.stop());
+
+  const send = async (body: Uint8Array, encoding?: string): Promise<Reply> =>
+    app.fetch('/v1/chat/completions', {
+      method: 'POST',
+      body: Buffer.from(body),
+      headers: { 'content-type': 'application/json', ...(encoding ? { 'content-encoding': encoding } : {}) },
+    });
+  const chat = JSON.stringify({ messages: user('packed') });
+
+  it('may come packed by gzip, deflate or brotli', async () => {
+    for (const [encoding, body] of [
+      ['gzip', gzipSync(chat)],
+      ['GZIP ', gzipSync(chat)],
+      ['deflate', deflateSync(chat)],
+      ['br', brotliCompressSync(chat)],
+      ['identity', Buffer.from(chat)],
+    ] as const)
+      assert.equal((await send(body, encoding)).status, 200, encoding);
+  });
+  it('in another packing is 415, one that is broken 400', async () => {
+    assert.equal((await send(gzipSync(chat), 'zstd')).status, 415);
+    assert.equal((await send(gzipSync(chat), 'gzip, gzip')).status, 415);
+    assert.equal((await send(Buffer.from(chat), 'gzip')).status, 400);
+    assert.equal((await send(gzipSync(chat).subarray(0, 20), 'gzip')).status, 400);
+  });
+  it('is measured unpacked: a bomb is 413', async () => {
+    const bomb = gzipSync(Buffer.alloc(20_000_000, 97));
+    assert.ok(bomb.length < 64 * 1024);
+    assert.equal((await send(bomb, 'gzip')).status, 413);
+  });
+  it('beyond body_limit is 413 before it has arrived, whatever its framing', async () => {
+    const declared = await exchange(app.app.port, head(['Content-Length: 10000000']));
+    assert.deepEqual(declared.statuses(), [413]);
+    const piece = 'a'.repeat(40_000);
+    const chunk = `${hexSize(piece)}\r\n${piece}\r\n`;
+    const chunked = await exchange(app.app.port, head(['Transfer-Encoding: chunked']) + chunk + chunk + chunk);
+    assert.deepEqual(chunked.statuses(), [413]);
+    assert.match(chunked.text, /request_too_large/);
+    assert.ok(chunked.closed, 'the connection is not used again');
+  });
+  it('nested deeper than max_depth is 400, and text that only looks nested is not', async () => {
+    const nested = (depth: number): string => `{"messages":[{"role":"user","content":"x"}],"metadata":${'['.repeat(depth)}${']'.repeat(depth)}}`;
+    assert.equal((await app.chat(nested(19) as never)).status, 200);
+    assert.match((await app.chat(nested(20) as never)).text, /more than 20 levels/);
+    assert.equal((await app.chat({ messages: user('['.repeat(500)) })).status, 200);
+    assert.equal((await app.post('/v1/chat/completions', '['.repeat(60_000))).status, 400);
+  });
+  it('that is no JSON object says where it breaks, in OpenAI shape', async () => {
+    for (const body of ['', '{"messages":', 'null', '[]', '7', '"x"', '\u0000', '{"messages":[{"role":"user","content":"x"}]} trailing']) {
+      const reply = await app.post('/v1/chat/completions', body);
+      assert.equal(reply.status, 400, body);
+      assert.equal(reply.json.error?.type, 'invalid_request_error');
+    }
+  });
+  it('announced by Expect: 100-continue is waited for', async () => {
+    const raw = await openSocket(app.app.port);
+    raw.send(head(['Expect: 100-continue', `Content-Length: ${chat.length}`, 'Connection: close']));
+    await raw.until((text) => text.startsWith('HTTP/1.1 100'));
+    raw.send(chat);
+    await raw.until((text) => text.includes('chat.completion'));
+    raw.socket.destroy();
+  });
+  it('that stops half-way, with the client gone, leaves nothing behind', async () => {
+    const raw = await openSocket(app.app.port);
+    raw.send(`${head(['Content-Length: 5000'])}{"messages":`);
+    raw.socket.destroy();
+    assert.equal((await app.chat({ messages: user('still here') })).status, 200);
+  });
+  it('is not read for a wrong key', async () => {
+    const raw = await exchange(app.app.port, head(['Content-Length: 60000']).replace(KEY, 'sk-wrong'));
+    assert.deepEqual(raw.statuses(), [401]);
+  });
+});
