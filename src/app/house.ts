@@ -18,6 +18,7 @@ import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import { createIdempotencyRoom } from '../idempotency/idempotency-room.ts';
 import { createLimitsRoom } from '../limits/limits-room.ts';
 import { createMemoryBuckets } from '../limits/memory-buckets.ts';
+import { createSharedBuckets } from '../limits/shared-buckets.ts';
 import { rawAnswer } from '../pipeline/answer.ts';
 import type { Terminal } from '../pipeline/compose.ts';
 import { createGeneration, type Generation } from '../pipeline/generation.ts';
@@ -25,7 +26,7 @@ import { type LoadedPlugin, loadPlugins } from '../pipeline/load-plugins.ts';
 import { createRoutingRoom } from '../routing/routing-room.ts';
 import { createSessionsRoom } from '../sessions/sessions-room.ts';
 import { createShadowRoom } from '../shadow/shadow-room.ts';
-import { Recorder } from '../telemetry/recorder.ts';
+import { Recorder, toServiceLabel } from '../telemetry/recorder.ts';
 import { createToolsRoom } from '../tools/tools-room.ts';
 import { missingAbility } from '../upstream/capabilities.ts';
 import { createClient } from '../upstream/client.ts';
@@ -101,7 +102,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
     cache: createCacheRoom({ ...deps, offeredTools: (exchange) => tools.names(exchange).offered, embed: routing.embed, rawAnswer }),
     context,
     idempotency: createIdempotencyRoom(deps),
-    limits: createLimitsRoom({ buckets: createMemoryBuckets(), metrics, environment }),
+    limits: createLimitsRoom({ buckets: createSharedBuckets(hot, createMemoryBuckets(environment)), metrics, serviceLabel: toServiceLabel }),
     routing,
     schedule: createScheduleRoom({
       allows: access.allows,

@@ -14,6 +14,22 @@ export interface Lease {
   token: number;
   release(): Promise<void>;
 }
+/** What one request takes out of one token bucket. Whole numbers. */
+export interface BucketDemand {
+  key: string;
+  /** Units. */
+  amount: number;
+  /** Units that the bucket holds when it is full; it is full when nobody has ever taken from it. */
+  capacity: number;
+  /** Units that come back in a minute: one 60,000th of it each millisecond. */
+  perMinute: number;
+}
+export interface BucketLevels {
+  /** The first demand that does not fit: then nothing is taken from any bucket. Undefined: all were taken. */
+  refused: number | undefined;
+  /** Of each demand's bucket, now: in 60,000ths of a unit, so that they are whole; negative while a debt is paid off. */
+  levels: number[];
+}
 /**
  * Recent and fast; may vanish at any time. Keys are opaque strings that begin with the owner's identity. An engine that
  * is away rejects with `StoreUnavailable` within its per-command limit; callers fall back to cold.
@@ -40,6 +56,13 @@ export interface HotStore {
   get(key: string): Promise<string | undefined>;
   set(key: string, value: string, ttlMs: number, ifAbsent?: boolean): Promise<boolean>;
   delete(key: string): Promise<void>;
+  /**
+   * Token buckets that instances share; absent: the engine has none. All demands or none, in one step. A demand larger than its
+   * bucket fits when that is full. `at` (Unix milliseconds) is for tests: by default the engine's own clock counts.
+   */
+  takeFromBuckets?(demands: readonly BucketDemand[], at?: number): Promise<BucketLevels>;
+  /** Gives `units` back to each bucket, or takes them as a debt when negative; never refused. */
+  adjustBuckets?(demands: readonly BucketDemand[], units: number, at?: number): Promise<void>;
   /** Is it answering now? Never rejects. */
   healthy(): boolean;
   close(): Promise<void>;

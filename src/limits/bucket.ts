@@ -1,10 +1,8 @@
-/** One bucket's demand: `amount` units out of a bucket of `capacity` that fills by `perMinute`. */
-export interface Demand {
-  key: string;
-  amount: number;
-  capacity: number;
-  perMinute: number;
-}
+import type { BucketDemand, BucketLevels } from '../contracts/hot-store.ts';
+
+/** Levels are counted in 60,000ths of a unit: what a minute's rate brings in a millisecond is a whole number of them, so nothing is ever rounded. */
+export const GRAINS = 60_000;
+
 export interface BucketState {
   /** Units left; negative while a debt is paid off. */
   remaining: number;
@@ -16,34 +14,41 @@ export interface Taken {
   /** The first demand that was refused, and when it would fit; undefined: all were taken. Nothing is taken when one is refused. */
   refused: { index: number; retryAfterMs: number } | undefined;
   states: BucketState[];
+  /** Where they were taken, and where the settlement belongs. */
+  from: BucketStore;
 }
-/** Where levels are kept: this process, or Redis for several instances. */
+/** Where levels are kept: this process, or a hot store that instances share. */
 export interface BucketStore {
   /** All or nothing. */
-  take(demands: readonly Demand[], now: number): Taken | Promise<Taken>;
-  /** Gives units back (or, negative, takes them as a debt), without a refusal. */
-  adjust(demand: Demand, units: number, now: number): void | Promise<void>;
+  take(demands: readonly BucketDemand[]): Taken | Promise<Taken>;
+  /** Gives units back (or, negative, takes them as a debt), without a refusal. Never rejects. */
+  adjust(demands: readonly BucketDemand[], units: number): void;
 }
 
 export interface Level {
-  level: number;
+  grains: number;
+  /** Unix milliseconds. */
   at: number;
 }
 
-/** A level as of `now`; a bucket never seen is full. */
-export function refill(known: Level | undefined, { capacity, perMinute }: Pick<Demand, 'capacity' | 'perMinute'>, now: number): number {
-  if (known === undefined) return capacity;
-  const elapsed = Math.max(0, now - known.at);
-  return Math.min(capacity, known.level + (elapsed * perMinute) / 60_000);
+/** A level as of `now`; a bucket never seen is full. A clock that goes back brings nothing. */
+export function refill(known: Level | undefined, { capacity, perMinute }: BucketDemand, now: number): number {
+  if (known === undefined) return capacity * GRAINS;
+  return Math.min(capacity * GRAINS, known.grains + Math.max(0, now - known.at) * perMinute);
 }
 
-/** How long until `demand` fits, 0 when it fits now. More than a full bucket fits when the bucket is full, and leaves a debt. */
-export function waitFor(level: number, { amount, capacity, perMinute }: Demand): number {
-  const needed = Math.min(amount, capacity);
-  // A hair of tolerance: levels are sums of fractions.
-  return level + 1e-9 >= needed ? 0 : ((needed - level) * 60_000) / perMinute;
+/** What must be there for a demand to fit: more than a full bucket fits when the bucket is full, and leaves a debt. */
+export function needed({ amount, capacity }: BucketDemand): number {
+  return Math.min(amount, capacity) * GRAINS;
 }
 
-export function toState(level: number, { capacity, perMinute }: Pick<Demand, 'capacity' | 'perMinute'>): BucketState {
-  return { remaining: level, capacity, resetMs: Math.max(0, ((capacity - level) * 60_000) / perMinute) };
+export function toTaken(demands: readonly BucketDemand[], { refused, levels }: BucketLevels, from: BucketStore): Taken {
+  const states = demands.map((demand, index) => toState(levels[index] ?? 0, demand));
+  const demand = refused === undefined ? undefined : demands[refused];
+  if (refused === undefined || demand === undefined) return { refused: undefined, states, from };
+  return { refused: { index: refused, retryAfterMs: Math.max(1, Math.ceil((needed(demand) - (levels[refused] ?? 0)) / demand.perMinute)) }, states, from };
+}
+
+function toState(grains: number, { capacity, perMinute }: BucketDemand): BucketState {
+  return { remaining: grains / GRAINS, capacity, resetMs: Math.max(0, Math.ceil((capacity * GRAINS - grains) / perMinute)) };
 }

@@ -1,29 +1,32 @@
 import { LRUCache } from 'lru-cache';
-import { type BucketStore, type Demand, type Level, refill, toState, waitFor } from './bucket.ts';
+import type { BucketDemand } from '../contracts/hot-store.ts';
+import { type BucketStore, GRAINS, type Level, needed, refill, toTaken } from './bucket.ts';
 
 const MAX_BUCKETS = 200_000;
 
 /** Buckets of this process. The least recently used are forgotten, which makes them full: as they would be by then. */
-export function createMemoryBuckets(): BucketStore {
-  // By size, not `max`: that allocates the room for all of them at the start.
-  const levels = new LRUCache<string, Level>({ maxSize: MAX_BUCKETS, sizeCalculation: () => 1 });
-  const levelOf = (demand: Demand, now: number): number => refill(levels.get(demand.key), demand, now);
-  return {
-    take(demands, now) {
-      const before = demands.map((demand) => levelOf(demand, now));
-      for (const [index, demand] of demands.entries()) {
-        const retryAfterMs = waitFor(before[index] ?? 0, demand);
-        if (retryAfterMs > 0) return { refused: { index, retryAfterMs }, states: demands.map((other, at) => toState(before[at] ?? 0, other)) };
-      }
-      const states = demands.map((demand, index) => {
-        const level = (before[index] ?? 0) - demand.amount;
-        levels.set(demand.key, { level, at: now });
-        return toState(level, demand);
+export function createMemoryBuckets({ now }: { now(): number }, max = MAX_BUCKETS): BucketStore {
+  const levels = new LRUCache<string, Level>({ max });
+  const change = (demand: BucketDemand, grains: number, at: number): void => {
+    levels.set(demand.key, { grains, at: Math.max(at, levels.get(demand.key)?.at ?? at) });
+  };
+  const store: BucketStore = {
+    take(demands) {
+      const at = now();
+      const before = demands.map((demand) => refill(levels.get(demand.key), demand, at));
+      const refused = demands.findIndex((demand, index) => (before[index] ?? 0) < needed(demand));
+      if (refused >= 0) return toTaken(demands, { refused, levels: before }, store);
+      const after = demands.map((demand, index) => {
+        const grains = (before[index] ?? 0) - demand.amount * GRAINS;
+        change(demand, grains, at);
+        return grains;
       });
-      return { refused: undefined, states };
+      return toTaken(demands, { refused: undefined, levels: after }, store);
     },
-    adjust(demand, units, now) {
-      levels.set(demand.key, { level: Math.min(demand.capacity, levelOf(demand, now) + units), at: now });
+    adjust(demands, units) {
+      const at = now();
+      for (const demand of demands) change(demand, Math.min(demand.capacity * GRAINS, refill(levels.get(demand.key), demand, at) + units * GRAINS), at);
     },
   };
+  return store;
 }

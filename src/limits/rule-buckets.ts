@@ -1,43 +1,66 @@
-import type { LimitConfig } from '../contracts/config.ts';
+import type { Config, LimitConfig } from '../contracts/config.ts';
 import type { Exchange } from '../contracts/exchange.ts';
-import type { Demand } from './bucket.ts';
+import type { BucketDemand } from '../contracts/hot-store.ts';
+import { estimateInputTokens } from '../upstream/estimate.ts';
 import { limitMatches } from './limit-match.ts';
 
 export interface RuleBucket {
   /** As refusals name it: `user_requests_per_minute`. */
   name: string;
   unit: 'requests' | 'tokens';
-  demand: Demand;
+  demand: BucketDemand;
 }
 
-/** About four bytes of English, or one character and a half of Chinese, are a token; the settlement corrects it. */
-const BYTES_PER_TOKEN = 4;
-const DEFAULT_ANSWER_TOKENS = 1024;
+/** Where neither the request nor the model bounds the answer. */
+const USUAL_ANSWER_TOKENS = 1024;
 
 /** The buckets that this exchange draws on: one a rule and unit, by the rule's distinct value. */
 export function bucketsOf(exchange: Exchange): RuleBucket[] {
   const buckets: RuleBucket[] = [];
-  for (const rule of exchange.config.limits) {
-    const value = valueOf(rule, exchange);
+  let tokens: number | undefined;
+  for (const { rule, name } of namesOf(exchange.config)) {
+    const value = distinctValue(rule, exchange);
     if (value === undefined) continue;
     if (rule.match !== undefined && !limitMatches(rule.match, exchange)) continue;
-    const identity = `limit:${rule.per}:${rule.match ? JSON.stringify(rule.match) : ''}:${value}`;
+    const key = `${name}:${value}`;
     if (rule.requests_per_minute !== undefined) {
-      buckets.push(toBucket(rule, 'requests', identity, 1, rule.requests_per_minute, rule.burst ?? rule.requests_per_minute));
+      buckets.push(toBucket(rule, 'requests', key, 1, rule.requests_per_minute, rule.burst ?? rule.requests_per_minute));
     }
     if (rule.tokens_per_minute !== undefined) {
-      buckets.push(toBucket(rule, 'tokens', identity, demandedTokens(exchange), rule.tokens_per_minute, rule.tokens_per_minute));
+      tokens ??= demandedTokens(exchange);
+      buckets.push(toBucket(rule, 'tokens', key, tokens, rule.tokens_per_minute, rule.tokens_per_minute));
     }
   }
   return buckets;
 }
 
-function toBucket(rule: LimitConfig, unit: RuleBucket['unit'], identity: string, amount: number, perMinute: number, capacity: number): RuleBucket {
-  return { name: `${rule.per}_${unit}_per_minute`, unit, demand: { key: `${identity}:${unit}`, amount, capacity, perMinute } };
+interface NamedRule {
+  rule: LimitConfig;
+  name: string;
+}
+// By what a rule is, not by its place, so that buckets survive a reload; of rules that are alike each has its own.
+const named = new WeakMap<Config, NamedRule[]>();
+function namesOf(config: Config): NamedRule[] {
+  let rules = named.get(config);
+  if (rules === undefined) {
+    const seen = new Map<string, number>();
+    rules = config.limits.map((rule) => {
+      const kind = `${rule.per}:${rule.match ? encodeURIComponent(JSON.stringify(rule.match)) : ''}`;
+      const nth = (seen.get(kind) ?? 0) + 1;
+      seen.set(kind, nth);
+      return { rule, name: nth === 1 ? kind : `${kind}#${nth}` };
+    });
+    named.set(config, rules);
+  }
+  return rules;
+}
+
+function toBucket(rule: LimitConfig, unit: RuleBucket['unit'], key: string, amount: number, perMinute: number, capacity: number): RuleBucket {
+  return { name: `${rule.per}_${unit}_per_minute`, unit, demand: { key: `${key}:${unit}`, amount, capacity, perMinute } };
 }
 
 /** Values are encoded one by one: no id can forge another's bucket. Users and sessions are counted per project. */
-function valueOf(rule: LimitConfig, exchange: Exchange): string | undefined {
+function distinctValue(rule: LimitConfig, exchange: Exchange): string | undefined {
   const { principal, caller, ask } = exchange;
   if (principal === undefined || caller === undefined) return undefined;
   const parts = (...values: string[]): string => values.map(encodeURIComponent).join('/');
@@ -55,9 +78,17 @@ function valueOf(rule: LimitConfig, exchange: Exchange): string | undefined {
   }
 }
 
-/** What the request carries and its `max_tokens`. */
-function demandedTokens(exchange: Exchange): number {
-  const { request, inbound } = exchange;
-  const answer = request.max_completion_tokens ?? request.max_tokens ?? DEFAULT_ANSWER_TOKENS;
-  return Math.ceil((inbound.bytes?.byteLength ?? 0) / BYTES_PER_TOKEN) + answer;
+/**
+ * What the request carries and its `max_tokens`: the asked ones up to the ceiling of the model that it names, else that model's
+ * own, else the default model's. A body that is not read here reserves nothing: what it used is told at the end.
+ */
+function demandedTokens({ request, inbound, ask, config }: Exchange): number {
+  if (inbound.bytes === undefined && request.messages.length === 0) return 0;
+  const { registry } = config;
+  const name = ask.preferModel ?? request.model ?? undefined;
+  const model = name === undefined || name === 'auto' ? undefined : registry.find(name);
+  const asked = request.max_completion_tokens ?? request.max_tokens ?? undefined;
+  const ceiling = (model ?? registry.find(registry.defaultModel))?.maxTokens;
+  const answer = asked === undefined ? (ceiling ?? USUAL_ANSWER_TOKENS) : Math.min(asked, model?.maxTokens ?? asked);
+  return estimateInputTokens(request) + answer * Math.max(1, request.n ?? 1);
 }

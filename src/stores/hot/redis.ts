@@ -2,6 +2,7 @@ import { type HotStore, StoreUnavailable } from '../../contracts/hot-store.ts';
 import type { Environment, Log, Metrics } from '../../contracts/telemetry.ts';
 import { Gate } from '../gate.ts';
 import { withLimit } from '../time-limit.ts';
+import { createBuckets } from './redis/buckets.ts';
 import { type Client, createClient, parseRedisUrl } from './redis/connection.ts';
 import { meansAway, reasonOf } from './redis/failures.ts';
 import { createLeases, type RunScript } from './redis/leases.ts';
@@ -121,6 +122,7 @@ export default function create({ url, keyPrefix, log, metrics, environment }: Re
       const name = names.value(key);
       await change(name, () => ask(() => connected().unlink(name)));
     },
+    ...createBuckets(keyPrefix, (command) => ask(() => command(connected()))),
     healthy: () => gate.healthy(),
     async close() {
       if (gate.healthy()) await leases.close();

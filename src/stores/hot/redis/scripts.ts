@@ -4,7 +4,7 @@ export interface Script {
   text: string;
   sha: string;
 }
-function define(text: string): Script {
+export function define(text: string): Script {
   return { text, sha: createHash('sha1').update(text).digest('hex') };
 }
 
