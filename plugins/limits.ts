@@ -6,15 +6,21 @@ export default definePlugin({
   name: 'limits',
   after: 'idempotency',
   local: () => ({ held: undefined as Reservation | undefined }),
-  setup: ({ rooms }) => ({
-    async handle(exchange, next, local) {
-      const held = rooms.limits.reserve(exchange);
-      local.held = held instanceof Promise ? await held : held;
-      exchange.reservation = local.held;
-      return next();
-    },
-    onEnd(exchange, _outcome, local) {
-      local.held?.settle(exchange.calls);
-    },
-  }),
+  setup: ({ rooms, config }) => {
+    if (config.limits.length === 0) return undefined;
+    return {
+      handle(exchange, next, local) {
+        const proceed = (held: Reservation | undefined) => {
+          local.held = held;
+          exchange.reservation = held;
+          return next();
+        };
+        const held = rooms.limits.reserve(exchange);
+        return held instanceof Promise ? held.then(proceed) : proceed(held);
+      },
+      onEnd(exchange, _outcome, local) {
+        local.held?.settle(exchange.calls);
+      },
+    };
+  },
 });

@@ -4,10 +4,11 @@ import { definePlugin } from '../src/contracts/plugin.ts';
 export default definePlugin({
   name: 'shadow',
   after: 'schedule',
-  setup: ({ rooms }) => ({
-    handle(exchange, next) {
-      const observed = rooms.shadow.observe(exchange, next);
-      return observed ? next().then((answer) => observed.live(answer)) : next();
+  setup: ({ rooms, config }) =>
+    config.shadow && {
+      handle(exchange, next) {
+        const observed = rooms.shadow.observe(exchange, next);
+        return observed ? next().then((answer) => observed.live(answer)) : next();
+      },
     },
-  }),
 });

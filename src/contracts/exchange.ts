@@ -55,7 +55,7 @@ export interface Inbound {
   /** As the door made it. */
   request: ChatRequest;
   /** What the caller proved itself with; for the step `auth` alone, which removes it. */
-  credential?: Credential;
+  credential?: Credential | undefined;
   remoteAddress: string;
 }
 export type Credential =
@@ -139,6 +139,8 @@ export interface Run {
   readonly fingerprint: string;
   /** An earlier try of this request may have left a log. */
   readonly resumable: boolean;
+  /** By what a repeat finds the turn that this run has stored; undefined: no repeat can name the run. */
+  readonly mark: string | undefined;
   /** Tools with side effects are on offer: from now on a hang-up no longer ends the run at once, and other instances can find it. */
   offer(): Promise<void>;
   /** May a call with side effects begin? Waits for a repeat when everybody has left; once true, the run goes on to its end. */
