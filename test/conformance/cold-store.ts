@@ -96,6 +96,24 @@ function histories(get: () => ColdStore): void {
     assert.equal(await get().appendTurn(same), 1);
     assert.equal((await get().readSession('shop', session, 100))?.total, 2);
   });
+  it('finds the turn that a run has stored, with what still counts of it', async () => {
+    const session = fresh();
+    assert.equal(await get().findTurn('shop', session, 'k.1'), undefined);
+    await get().appendTurn(turn(session, 0, 'first', { run: { mark: 'k.1', body: 'b1' }, at: 5 }));
+    await get().appendTurn(turn(session, 1, 'second'));
+    await get().appendTurn(turn(session, 2, 'third', { run: { mark: 'k.3', body: 'b3' } }));
+    const first = await get().findTurn('shop', session, 'k.1');
+    assert.ok(first);
+    const { messages, ...rest } = first;
+    assert.deepEqual(rest, { version: 1, newest: false, at: 5, model: 'gpt-4o', body: 'b1' });
+    assert.deepEqual(texts(messages), ['first', 're: first']);
+    const third = await get().findTurn('shop', session, 'k.3');
+    assert.equal(third?.newest, true);
+    await get().appendTurn(turn(session, 3, 'other', { supersedeFrom: third?.messages[1]?.sequence ?? 0 }));
+    assert.deepEqual(texts((await get().findTurn('shop', session, 'k.3'))?.messages ?? []), ['third']);
+    assert.equal(await get().findTurn('shop', fresh(), 'k.1'), undefined);
+    assert.equal(await get().findTurn('lab', session, 'k.1'), undefined);
+  });
   it('marks what a differing history replaced, and keeps it', async () => {
     const session = fresh();
     for (let i = 0; i < 3; i++) await get().appendTurn(turn(session, i, `n${i}`));

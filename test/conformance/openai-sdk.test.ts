@@ -116,12 +116,7 @@ async function told(client: OpenAI): Promise<unknown> {
   const runner = client.chat.completions.runTools(request).on('functionToolCall', called);
   const answered = await runner.finalContent();
   const streaming = client.chat.completions.runTools({ ...request, stream: true }).on('functionToolCall', called);
-  const runs = [
-    await runner.finalContent(),
-    await streaming.finalContent(),
-    runner.messages.map(({ role }) => role),
-    streaming.messages.map(({ role }) => role),
-  ];
+  const runs = [answered, await streaming.finalContent(), runner.messages.map(({ role }) => role), streaming.messages.map(({ role }) => role)];
   const { message, finish_reason } = whole.choices[0] ?? {};
   return { message: [message?.role, message?.content], finish_reason, counted: (whole.usage?.total_tokens ?? 0) > 0, roles, text, runs, calls };
 }
