@@ -24,7 +24,7 @@ export interface Verdict {
   hit: boolean;
   why: string;
   /** Of a condition by meaning: how near the text came, for views. */
-  score?: number;
+  score?: number | undefined;
   /** Nobody could tell (the embedding service is away): no hit, under `not` neither. */
   unknown?: boolean;
 }
@@ -46,9 +46,11 @@ export interface Condition {
 export type KeywordProbe = (input: RouteInput) => boolean;
 /** How near a text is to the examples of one rule, and to the nearest other rule's. */
 export interface Resemblance {
-  score: number;
+  /** Is the score at least so much? Cheaper than the score itself, which is computed when it is looked at. */
+  reaches(least: number): boolean;
+  readonly score: number;
   /** The best score of any other rule's examples; undefined when there is no other. */
-  next: number | undefined;
+  readonly next: number | undefined;
 }
 /** A key of `match`. The file's name in routing/matchers is its key in the configuration. */
 export interface Matcher {
@@ -65,8 +67,11 @@ export interface MatcherContext {
   timezone: string | undefined;
   /** Registers keywords with the one automaton of all rules; gives a probe for "did this one occur". */
   keyword(word: string): KeywordProbe;
-  /** Registers examples; gives a question to the embedding service (or `builtin`): the mean of the `topK` nearest. Undefined: it is away, the rule is skipped. */
-  resembles(examples: readonly string[], topK: number): (input: RouteInput) => Promise<Resemblance | undefined>;
+  /**
+   * Registers examples; gives a question to the embedding service (or `builtin`): the mean of the `topK` nearest. Undefined: it is
+   * away, the rule is skipped. A promise only until the request's text has its vector.
+   */
+  resembles(examples: readonly string[], topK: number): (input: RouteInput) => Resemblance | undefined | Promise<Resemblance | undefined>;
 }
 export function defineMatcher(matcher: Matcher): Matcher {
   return matcher;

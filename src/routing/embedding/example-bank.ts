@@ -1,6 +1,6 @@
 import type { Resemblance, RouteInput } from '../../contracts/matcher.ts';
 import { EmbeddingFailure, type FailureReason } from './embedder.ts';
-import { ExampleMatrix } from './example-matrix.ts';
+import { type Compared, ExampleMatrix } from './example-matrix.ts';
 import type { VectorCache } from './vector-cache.ts';
 
 interface Entry {
@@ -8,9 +8,19 @@ interface Entry {
   examples: readonly string[];
   topK: number;
 }
-/** A question's vector against the matrix, each entry's score computed once. */
-interface Asked {
-  score(entry: number): number;
+/** One request's question: undefined when the service gave no vector. */
+class Asked {
+  readonly comparing: Promise<Compared | undefined>;
+  settled = false;
+  compared: Compared | undefined;
+
+  constructor(comparing: Promise<Compared | undefined>) {
+    this.comparing = comparing.then((compared) => {
+      this.settled = true;
+      this.compared = compared;
+      return compared;
+    });
+  }
 }
 export interface BankOptions {
   failed(reason: FailureReason): void;
@@ -35,11 +45,13 @@ export class ExampleBank {
     return this.#entries.length;
   }
 
-  register(rule: string, examples: readonly string[], topK: number): (input: RouteInput) => Promise<Resemblance | undefined> {
+  /** A promise for the first rule that is asked of a request; what it came to, for the others. */
+  register(rule: string, examples: readonly string[], topK: number): (input: RouteInput) => Resemblance | undefined | Promise<Resemblance | undefined> {
     const index = this.#entries.push({ rule, examples, topK }) - 1;
-    return async (input) => {
-      const asked = await this.#ask(input);
-      return asked && this.#resemblance(asked, index, rule);
+    const answer = (compared: Compared | undefined) => compared && this.#resemblance(compared, index, rule);
+    return (input) => {
+      const asked = this.#ask(input);
+      return asked.settled ? answer(asked.compared) : asked.comparing.then(answer);
     };
   }
 
@@ -48,30 +60,43 @@ export class ExampleBank {
     if (this.#entries.length > 0) this.#load().catch((cause: unknown) => this.#options.failed(reasonOf(cause)));
   }
 
-  #resemblance(asked: Asked, index: number, rule: string): Resemblance {
-    const entries = this.#entries;
+  #resemblance(compared: Compared, index: number, rule: string): Resemblance {
+    const topK = (entry: number) => this.#entries[entry]?.topK ?? 1;
+    const nextScore = () => this.#bestOfOthers(compared, rule);
     return {
-      score: asked.score(index),
+      reaches: (least) => compared.reaches(index, topK(index), least),
+      get score() {
+        return compared.score(index, topK(index));
+      },
       get next() {
-        let next: number | undefined;
-        for (const [other, entry] of entries.entries()) {
-          if (entry.rule !== rule) next = Math.max(next ?? -1, asked.score(other));
-        }
-        return next;
+        return nextScore();
       },
     };
   }
 
-  #ask(input: RouteInput): Promise<Asked | undefined> {
-    let asked = input.memo.get(this) as Promise<Asked | undefined> | undefined;
-    if (!asked) {
-      asked = this.#compare(input);
-      input.memo.set(this, asked);
+  /** Of the other rules' scores the greatest; only those that may be it are computed. */
+  #bestOfOthers(compared: Compared, rule: string): number | undefined {
+    const others: { index: number; topK: number; most: number }[] = [];
+    let sure = Number.NEGATIVE_INFINITY;
+    for (const [index, entry] of this.#entries.entries()) {
+      if (entry.rule === rule) continue;
+      const { least, most } = compared.bounds(index, entry.topK);
+      others.push({ index, topK: entry.topK, most });
+      sure = Math.max(sure, least);
     }
+    const scores = others.filter(({ most }) => most >= sure).map(({ index, topK }) => compared.score(index, topK));
+    return scores.length === 0 ? undefined : Math.max(...scores);
+  }
+
+  #ask(input: RouteInput): Asked {
+    const known = input.memo.get(this);
+    if (known instanceof Asked) return known;
+    const asked = new Asked(this.#compare(input));
+    input.memo.set(this, asked);
     return asked;
   }
 
-  async #compare(input: RouteInput): Promise<Asked | undefined> {
+  async #compare(input: RouteInput): Promise<Compared | undefined> {
     let timer: NodeJS.Timeout | undefined;
     const { timeoutMs } = this.#options;
     const late = new Promise<never>((_, reject) => {
@@ -81,8 +106,7 @@ export class ExampleBank {
       const question = this.#cache.question(input.original.trim(), { timeoutMs, signal: input.signal });
       const [vector, matrix] = await Promise.race([Promise.all([question, this.#load()]), late]);
       if (vector.length !== matrix.dimensions) throw new EmbeddingFailure('invalid', 'the vector has another length than those of the examples');
-      const scores = matrix.compare(vector);
-      return { score: (entry) => scores(entry, this.#entries[entry]?.topK ?? 1) };
+      return matrix.compare(vector);
     } catch (cause) {
       const reason = reasonOf(cause);
       if (reason !== 'aborted') this.#options.failed(reason);

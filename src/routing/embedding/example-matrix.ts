@@ -1,90 +1,161 @@
+import { createDotKernel, type DotKernel, kernelWidth } from './dot-kernel.ts';
 import { EmbeddingFailure } from './embedder.ts';
 
+/** One question against the examples. What it says is exact; most of the time it can say it from rough products alone. */
+export interface Compared {
+  /** Mean of the `topK` nearest examples of an entry. */
+  score(entry: number, topK: number): number;
+  /** Is that mean at least so much? */
+  reaches(entry: number, topK: number, least: number): boolean;
+  /** That mean lies within these. */
+  bounds(entry: number, topK: number): Bounds;
+}
+export interface Bounds {
+  least: number;
+  most: number;
+}
+
+/** What the last bits of sums of floats may come to. */
+const SLACK = 1e-6;
+
 /**
- * Vectors of all examples in one Float32Array. Each entry is a block of its own, stored by dimension: a question is zero in
- * most dimensions of the builtin vectors, and those are passed over; the others are read in one go.
+ * Vectors of all examples, twice: as they are, and rounded to 8 bits with the length of what rounding took. By Cauchy and
+ * Schwarz a product of rounded vectors is off by at most those lengths (about 0.015), so nearly every example is told to be
+ * too far, or near enough, without its exact product; only those in between are computed.
  */
 export class ExampleMatrix {
   readonly dimensions: number;
-  readonly #values: Float32Array;
+  readonly #exact: Float32Array;
+  readonly #rounded: DotKernel;
+  /** By row: what one step of its 8 bits is worth, the length of the rounded vector, and of what rounding took. */
+  readonly #steps: Float64Array;
+  readonly #lengths: Float64Array;
+  readonly #losses: Float64Array;
   /** By entry: its first row; one more at the end. */
   readonly #starts: number[] = [0];
 
   constructor(lists: readonly (readonly Float32Array[])[]) {
     this.dimensions = lists[0]?.[0]?.length ?? 0;
-    let rows = 0;
-    for (const list of lists) {
-      rows += list.length;
-      this.#starts.push(rows);
-    }
-    this.#values = new Float32Array(rows * this.dimensions);
-    for (const [entry, list] of lists.entries()) this.#fill((this.#starts[entry] ?? 0) * this.dimensions, list);
-  }
-
-  #fill(base: number, list: readonly Float32Array[]): void {
-    for (const [row, vector] of list.entries()) {
+    const vectors = lists.flat();
+    for (const list of lists) this.#starts.push((this.#starts.at(-1) ?? 0) + list.length);
+    const width = kernelWidth(this.dimensions);
+    this.#exact = new Float32Array(vectors.length * this.dimensions);
+    this.#rounded = createDotKernel(vectors.length, width);
+    this.#steps = new Float64Array(vectors.length);
+    this.#lengths = new Float64Array(vectors.length);
+    this.#losses = new Float64Array(vectors.length);
+    for (const [row, vector] of vectors.entries()) {
       if (vector.length !== this.dimensions) throw new EmbeddingFailure('invalid', 'the vectors of the examples have different lengths');
-      for (const [dimension, value] of vector.entries()) this.#values[base + dimension * list.length + row] = value;
+      this.#exact.set(vector, row * this.dimensions);
+      const { step, length, loss } = roundInto(this.#rounded.rows.subarray(row * width, row * width + this.dimensions), vector);
+      this.#steps[row] = step;
+      this.#lengths[row] = length;
+      this.#losses[row] = loss;
     }
   }
 
-  /** Mean of the `topK` nearest examples of an entry; an entry is scanned once a question. */
-  compare(question: Float32Array): (entry: number, topK: number) => number {
-    const scores = new Map<number, number>();
-    const weighted = weightsOf(question);
-    return (entry, topK) => {
-      let score = scores.get(entry);
-      if (score === undefined) {
-        score = meanOfBest(this.#products(entry, weighted), topK);
-        scores.set(entry, score);
+  compare(vector: Float32Array): Compared {
+    const rough = this.#scan(vector);
+    const exact = new Map<number, number>();
+    const bounds = (entry: number, topK: number): Bounds => {
+      const { from, to } = this.#rowsOf(entry);
+      return { least: meanOfBest(rough.least, from, to, topK), most: meanOfBest(rough.most, from, to, topK) };
+    };
+    const score = (entry: number, topK: number): number => {
+      let known = exact.get(entry);
+      if (known === undefined) {
+        known = this.#exactScore(entry, topK, vector, rough);
+        exact.set(entry, known);
       }
-      return score;
+      return known;
+    };
+    return {
+      score,
+      bounds,
+      reaches(entry, topK, wanted) {
+        const { least, most } = bounds(entry, topK);
+        if (least >= wanted || most < wanted) return least >= wanted;
+        return score(entry, topK) >= wanted;
+      },
     };
   }
 
-  /** Four dimensions at once: the sums are read and written a quarter as often. */
-  #products(entry: number, { columns, weights }: Weighted): Float64Array {
-    const start = this.#starts[entry] ?? 0;
-    const rows = (this.#starts[entry + 1] ?? start) - start;
-    const base = start * this.dimensions;
-    const values = this.#values;
-    const products = new Float64Array(rows);
-    for (let at = 0; at < columns.length; at += 4) {
-      const a = base + (columns[at] as number) * rows;
-      const b = base + (columns[at + 1] as number) * rows;
-      const c = base + (columns[at + 2] as number) * rows;
-      const d = base + (columns[at + 3] as number) * rows;
-      const wa = weights[at] as number;
-      const wb = weights[at + 1] as number;
-      const wc = weights[at + 2] as number;
-      const wd = weights[at + 3] as number;
-      for (let row = 0; row < rows; row++) {
-        products[row] =
-          (products[row] as number) +
-          wa * (values[a + row] as number) +
-          wb * (values[b + row] as number) +
-          wc * (values[c + row] as number) +
-          wd * (values[d + row] as number);
-      }
+  /** Synchronous from the question's 8 bits to their sums: the kernel holds one question at a time. */
+  #scan(vector: Float32Array): Rough {
+    const { step, loss } = roundInto(this.#rounded.question, vector);
+    const length = Math.sqrt(dot(vector, 0, vector));
+    const sums = this.#rounded.sums();
+    const least = new Float64Array(sums.length);
+    const most = new Float64Array(sums.length);
+    for (let row = 0; row < sums.length; row++) {
+      const product = (sums[row] as number) * step * (this.#steps[row] as number);
+      // |q·x − q̂·x̂| ≤ |q − q̂| |x̂| + |q| |x − x̂|
+      const off = loss * (this.#lengths[row] as number) + length * (this.#losses[row] as number) + SLACK;
+      least[row] = product - off;
+      most[row] = product + off;
     }
-    return products;
+    return { least, most };
+  }
+
+  /** Only rows that may be among the `topK` best are multiplied out. */
+  #exactScore(entry: number, topK: number, vector: Float32Array, { least, most }: Rough): number {
+    const { from, to } = this.#rowsOf(entry);
+    const sure = bestOf(least, from, to, topK);
+    const products: number[] = [];
+    for (let row = from; row < to; row++) {
+      if ((most[row] as number) >= sure) products.push(dot(this.#exact, row * this.dimensions, vector));
+    }
+    return meanOfBest(Float64Array.from(products), 0, products.length, topK);
+  }
+
+  #rowsOf(entry: number): { from: number; to: number } {
+    const from = this.#starts[entry] ?? 0;
+    return { from, to: this.#starts[entry + 1] ?? from };
   }
 }
 
-interface Weighted {
-  columns: readonly number[];
-  weights: readonly number[];
-}
-/** Where a vector is not zero, filled up to fours with weights of zero. */
-function weightsOf(vector: Float32Array): Weighted {
-  const columns: number[] = [];
-  for (let column = 0; column < vector.length; column++) if (vector[column] !== 0) columns.push(column);
-  while (columns.length % 4 !== 0) columns.push(-1);
-  return { columns: columns.map((column) => Math.max(column, 0)), weights: columns.map((column) => (column < 0 ? 0 : (vector[column] as number))) };
+/** By row: the exact product lies within. */
+interface Rough {
+  least: Float64Array;
+  most: Float64Array;
 }
 
-function meanOfBest(values: Float64Array, topK: number): number {
-  if (values.length === 0) return -1;
-  const best = values.sort().subarray(Math.max(0, values.length - topK));
+/** The vector as `step` times numbers from -127 to 127: their length, and that of what is lost by it. */
+function roundInto(target: Int8Array, vector: Float32Array): { step: number; length: number; loss: number } {
+  let largest = 0;
+  for (let at = 0; at < vector.length; at++) largest = Math.max(largest, Math.abs(vector[at] as number));
+  const step = largest / 127 || 1;
+  let length = 0;
+  let loss = 0;
+  for (let at = 0; at < vector.length; at++) {
+    const value = vector[at] as number;
+    const rounded = Math.round(value / step);
+    target[at] = rounded;
+    length += (rounded * step) ** 2;
+    loss += (value - rounded * step) ** 2;
+  }
+  return { step, length: Math.sqrt(length), loss: Math.sqrt(loss) };
+}
+
+function dot(rows: Float32Array, base: number, vector: Float32Array): number {
+  let sum = 0;
+  for (let at = 0; at < vector.length; at++) sum += (rows[base + at] as number) * (vector[at] as number);
+  return sum;
+}
+
+/** The `count`-th greatest of the values in these rows. */
+function bestOf(values: Float64Array, from: number, to: number, count: number): number {
+  if (count > 1) return values.slice(from, to).sort()[Math.max(0, to - from - count)] ?? Number.NEGATIVE_INFINITY;
+  let best = Number.NEGATIVE_INFINITY;
+  for (let row = from; row < to; row++) if ((values[row] as number) > best) best = values[row] as number;
+  return best;
+}
+function meanOfBest(values: Float64Array, from: number, to: number, topK: number): number {
+  if (from >= to) return -1;
+  if (topK <= 1) return bestOf(values, from, to, 1);
+  const best = values
+    .slice(from, to)
+    .sort()
+    .subarray(Math.max(0, to - from - topK));
   return best.reduce((sum, value) => sum + value, 0) / best.length;
 }

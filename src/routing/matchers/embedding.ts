@@ -23,21 +23,31 @@ export default defineMatcher({
       waits: true,
       test: (input) => {
         if (input.text.trim() === '') return { hit: false, why: 'the newest user message has no text' };
-        return ask(input).then((resemblance) => judge(resemblance, minScore, minMargin));
+        const answer = ask(input);
+        return answer instanceof Promise ? answer.then((resemblance) => judge(resemblance, minScore, minMargin)) : judge(answer, minScore, minMargin);
       },
     };
   },
 });
 
+/** The reason, and the score in it, are made only for who wants to read them: a live decision does not. */
 function judge(resemblance: Resemblance | undefined, minScore: number, minMargin: number | undefined): Verdict {
   if (!resemblance) return { hit: false, unknown: true, why: 'skipped: the embedding service gave no answer' };
-  const { score, next } = resemblance;
-  const words = `embedding score ${score.toFixed(3)}`;
-  if (score < minScore) return { hit: false, score, why: `${words} is below min_score ${minScore}` };
-  if (minMargin !== undefined && next !== undefined && score - next < minMargin) {
-    return { hit: false, score, why: `${words} is less than min_margin ${minMargin} above the next rule's ${next.toFixed(3)}` };
-  }
-  return { hit: true, score, why: `${words} is at least min_score ${minScore}` };
+  const near = resemblance.reaches(minScore);
+  const next = near && minMargin !== undefined ? resemblance.next : undefined;
+  const clear = minMargin === undefined || next === undefined || resemblance.score - next >= minMargin;
+  return {
+    hit: near && clear,
+    get score() {
+      return resemblance.score;
+    },
+    get why() {
+      const words = `embedding score ${resemblance.score.toFixed(3)}`;
+      if (!near) return `${words} is below min_score ${minScore}`;
+      if (!clear) return `${words} is less than min_margin ${minMargin} above the next rule's ${next?.toFixed(3)}`;
+      return `${words} is at least min_score ${minScore}`;
+    },
+  };
 }
 
 function readNumber(value: unknown, key: string, from: number, to: number): number {

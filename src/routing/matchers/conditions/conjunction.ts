@@ -41,9 +41,17 @@ function testAll(parts: readonly Condition[], input: RouteInput, from = 0, heard
   return merge(misses.length === 0, misses.length === 0 ? verdicts : misses, ' and ');
 }
 
-/** One verdict of several, with all their words. */
+/** One verdict of several, with all their words; made when somebody reads them. */
 export function merge(hit: boolean, verdicts: readonly Verdict[], joint: string): Verdict {
-  const score = verdicts.find((verdict) => verdict.score !== undefined)?.score;
   const unknown = !hit && verdicts.some((verdict) => verdict.unknown);
-  return { hit, why: verdicts.map((verdict) => verdict.why).join(joint), ...(score !== undefined && { score }), ...(unknown && { unknown }) };
+  return {
+    hit,
+    get why() {
+      return verdicts.map((verdict) => verdict.why).join(joint);
+    },
+    get score() {
+      return verdicts.find((verdict) => verdict.score !== undefined)?.score;
+    },
+    ...(unknown && { unknown }),
+  };
 }
