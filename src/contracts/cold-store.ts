@@ -24,6 +24,21 @@ export interface TurnRecord {
   /** Set when the caller's history differs from ours: earlier messages from this sequence number on no longer count (kept, marked superseded). */
   supersedeFrom?: number;
   model: string;
+  /** Where a repeat of the request may come after a crash: by what it finds this turn, and what tells its body from another one. */
+  run?: { mark: string; body: string };
+}
+/** A turn that a run has stored. */
+export interface FoundTurn {
+  version: number;
+  /** Nothing was stored in the session after it. */
+  newest: boolean;
+  /** Unix milliseconds. */
+  at: number;
+  model: string;
+  /** Of the request's body. */
+  body: string;
+  /** Those that still count. */
+  messages: (StoredMessage & { sequence: number })[];
 }
 export interface ColdSession {
   version: number;
@@ -96,6 +111,8 @@ export interface ColdStore {
   sessionVersion(project: string, session: string): Promise<number>;
   /** Appends a turn, whole or not at all; gives the new version. */
   appendTurn(turn: TurnRecord): Promise<number>;
+  /** The turn that a run of this mark has stored. */
+  findTurn(project: string, session: string, mark: string): Promise<FoundTurn | undefined>;
   listSessions(query: { project?: string; limit: number; cursor?: string }): Promise<Page<SessionSummary>>;
   /** Really deletes. */
   deleteSession(project: string, session: string): Promise<boolean>;

@@ -3,6 +3,7 @@ import type { StoredMessage } from './cold-store.ts';
 import type { Config, ModelEntry, RuleConfig } from './config.ts';
 import type {
   Answer,
+  AnswerInit,
   Attempt,
   Caller,
   Credential,
@@ -67,6 +68,8 @@ export interface LimitsRoom {
 export interface OpenTurn {
   /** Stored history, put before the request by `begin`. */
   history: readonly ChatMessage[];
+  /** Its answer, where an earlier try of this request has stored the turn already: nothing is asked, and nothing is stored again. */
+  stored?: AnswerInit | undefined;
   /** The answer's stream as it is; the stored answer is built of what is read from it. */
   watch(stream: ChunkStream): ChunkStream;
   /** Stores the turn (whole, or partial when the client left) or takes it back; then frees the session. */

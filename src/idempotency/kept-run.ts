@@ -97,6 +97,9 @@ export class KeptRun implements Run {
   get resumable(): boolean {
     return this.keyed;
   }
+  get mark(): string | undefined {
+    return this.keyed || this.named ? this.key : undefined;
+  }
   get over(): boolean {
     return this.#over;
   }

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { HermesError } from '../contracts/errors.ts';
 import type { HotStore, Lease } from '../contracts/hot-store.ts';
+import { idReused } from '../contracts/id-reused.ts';
 import type { Log } from '../contracts/telemetry.ts';
 import type { Outcome } from './outcome.ts';
 import type { Outcomes } from './outcomes.ts';
@@ -12,12 +13,6 @@ const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 250;
 /** How long the word of a waiter counts; it says it anew at every look. */
 const WAITING_MS = 2000;
-
-export function idReused(): HermesError {
-  return new HermesError('idempotency_key_reused', 'This request id was used for a different request; take a new id for a new request.', {
-    param: 'request_id',
-  });
-}
 
 /** What is known beyond this process: the hot store's leases on running requests, and who waits for them. Redis away: this process alone. */
 export class OtherInstances {

@@ -1,7 +1,7 @@
 import { recapKey } from '../context/recaps.ts';
 import { type ColdStore, type StoredMessage, type TurnRecord, VersionConflict } from '../contracts/cold-store.ts';
 import { HermesError } from '../contracts/errors.ts';
-import type { Exchange, Facts } from '../contracts/exchange.ts';
+import type { AnswerInit, Exchange, Facts } from '../contracts/exchange.ts';
 import { type HotStore, StoreUnavailable } from '../contracts/hot-store.ts';
 import type { ContextRoom, OpenTurn } from '../contracts/rooms.ts';
 import type { ChunkStream, Outcome } from '../contracts/stream.ts';
@@ -35,6 +35,8 @@ export interface BegunTurn {
   /** Where the caller's history differs from ours: so many of the stored messages stay. */
   keep: number;
   supersedeFrom: number | undefined;
+  /** The answer of an earlier try, whose turn is stored. */
+  stored: AnswerInit | undefined;
   leave: () => void;
 }
 
@@ -54,6 +56,10 @@ export class SessionOpenTurn implements OpenTurn {
     this.history = begun.history;
   }
 
+  get stored(): AnswerInit | undefined {
+    return this.#begun.stored;
+  }
+
   watch(stream: ChunkStream): ChunkStream {
     return this.#capture.watch(stream);
   }
@@ -62,7 +68,7 @@ export class SessionOpenTurn implements OpenTurn {
     if (this.#ended) return;
     this.#ended = true;
     try {
-      const answer = this.#capture.take(exchange, outcome);
+      const answer = this.stored ? undefined : this.#capture.take(exchange, outcome);
       if (answer) await this.#commit(exchange, answer.message, answer.partial);
     } finally {
       this.#begun.leave();
@@ -92,6 +98,7 @@ export class SessionOpenTurn implements OpenTurn {
       messages: [...counted[1], ...counted[2], ...counted[3]],
       ...(supersedeFrom === undefined ? {} : { supersedeFrom }),
       model: facts.model ?? exchange.route?.model ?? '',
+      ...(exchange.run?.mark === undefined ? {} : { run: { mark: exchange.run.mark, body: exchange.run.fingerprint } }),
     };
     const asked = performance.now();
     const version = await this.#store(exchange, turn);
@@ -107,8 +114,8 @@ export class SessionOpenTurn implements OpenTurn {
     return messages.map((message, index) => ({ message, tokens: tokens[index] ?? 0, ...marks }));
   }
 
-  /** Durable when it resolves; gives the new version. */
-  async #store(exchange: Exchange, turn: TurnRecord): Promise<number> {
+  /** Durable when it resolves; gives the new version, or undefined where another try of the same request came first. */
+  async #store(exchange: Exchange, turn: TurnRecord): Promise<number | undefined> {
     const { cold, late } = this.#deps;
     const relaxed = exchange.config.session.durability === 'relaxed';
     let { baseVersion } = turn;
@@ -123,6 +130,8 @@ export class SessionOpenTurn implements OpenTurn {
           // Somebody committed meanwhile (a lease that ran out, a hot store away): this turn comes after theirs, whole.
           // A differing history is told from a state that is no more: the caller must look again.
           if (turn.supersedeFrom !== undefined) throw new HermesError('session_busy', 'The session has moved on while this turn ran; send it again.');
+          const theirs = turn.run && (await cold.findTurn(turn.project, turn.session, turn.run.mark));
+          if (theirs && theirs.version > turn.baseVersion) return undefined;
           baseVersion = await cold.sessionVersion(turn.project, turn.session);
         }
       }
@@ -140,7 +149,7 @@ export class SessionOpenTurn implements OpenTurn {
   }
 
   /** Best effort: what hot misses is read from cold. */
-  async #toHot(exchange: Exchange, turn: TurnRecord, version: number): Promise<void> {
+  async #toHot(exchange: Exchange, turn: TurnRecord, version: number | undefined): Promise<void> {
     const { hot, reader } = this.#deps;
     const { name, state, keep } = this.#begun;
     const { max_history_messages, storage } = exchange.config.session;

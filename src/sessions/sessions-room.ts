@@ -1,5 +1,5 @@
 import { recapKey } from '../context/recaps.ts';
-import type { ColdStore, StoredMessage } from '../contracts/cold-store.ts';
+import type { ColdStore, FoundTurn, StoredMessage } from '../contracts/cold-store.ts';
 import type { Config } from '../contracts/config.ts';
 import type { Exchange, SessionTurn } from '../contracts/exchange.ts';
 import { type HotStore, StoreUnavailable } from '../contracts/hot-store.ts';
@@ -15,6 +15,7 @@ import { SessionLock } from './session-lock.ts';
 import { type SessionName, toSessionName } from './session-name.ts';
 import { SessionReader } from './session-reader.ts';
 import { copyMessage, EMPTY, type SessionState } from './session-state.ts';
+import { findStoredTurn, isWhole, toStoredAnswer } from './stored-turn.ts';
 
 export interface SessionsDeps {
   hot: HotStore;
@@ -75,7 +76,8 @@ class Sessions implements SessionsRoom {
     const system = request.messages.filter(isSystem);
     const sent = request.messages.filter((message) => !isSystem(message));
     const asked = performance.now();
-    const { state, overlap } = await this.#place(name, config, sent);
+    const earlier = await this.#earlier(exchange, name);
+    const { state, overlap, replacesFrom } = await this.#place(name, config, sent, earlier);
     exchange.trace.record('store read', asked, performance.now(), { tier: state.tier, messages: state.messages.length });
     const kept = state.messages.slice(0, overlap.keep);
     const recalled = kept.slice(windowStart(kept, config.session.max_history_messages));
@@ -96,14 +98,40 @@ class Sessions implements SessionsRoom {
         system: system.length > 0 && !sameSystem(system, state.system) ? system.map(copyMessage) : undefined,
         fresh: overlap.fresh.map((message) => ({ message: copyMessage(message), tokens: isLong(message) ? context.countMessage(message, '') : undefined })),
         keep: overlap.keep,
-        supersedeFrom: supersedeFrom(state, overlap),
+        supersedeFrom: replacesFrom ?? supersedeFrom(state, overlap),
+        stored: earlier && isWhole(earlier) ? toStoredAnswer(earlier, exchange) : undefined,
         leave,
       },
     );
   }
 
-  /** The stored state, and how what was sent lies over it. */
-  async #place(name: SessionName, config: Config, sent: readonly ChatMessage[]): Promise<{ state: SessionState; overlap: Overlap }> {
+  /** What an earlier try of this request has stored. */
+  async #earlier(exchange: Exchange, name: SessionName): Promise<FoundTurn | undefined> {
+    const { cold, environment } = this.#deps;
+    try {
+      return await findStoredTurn(cold, exchange, name, environment.now());
+    } catch (thrown) {
+      if (!(thrown instanceof StoreUnavailable)) throw thrown;
+      if (exchange.config.session.durability === 'strict') throw storeAway(thrown);
+      return undefined;
+    }
+  }
+
+  /** The stored state, and how what was sent lies over it. `earlier` is replaced when nothing came after it. */
+  async #place(
+    name: SessionName,
+    config: Config,
+    sent: readonly ChatMessage[],
+    earlier: FoundTurn | undefined,
+  ): Promise<{ state: SessionState; overlap: Overlap; replacesFrom?: number }> {
+    if (earlier?.newest && !isWhole(earlier)) {
+      const first = earlier.messages[0]?.sequence ?? 0;
+      const state = await this.#reader.readCold(name, config.session.max_history_messages + earlier.messages.length);
+      this.#reads.inc({ tier: state.tier });
+      const before = state.messages.filter((_, index) => (state.sequences?.[index] ?? 0) < first);
+      const overlap = findOverlap(before, sent);
+      return { state, overlap, ...(overlap.keep === before.length ? { replacesFrom: first } : {}) };
+    }
     const state = await this.#read(name, config);
     this.#reads.inc({ tier: state.tier });
     const overlap = findOverlap(state.messages, sent);

@@ -1,5 +1,6 @@
 import { HermesError } from '../contracts/errors.ts';
 import type { Exchange, RunLog, ToolCallFact } from '../contracts/exchange.ts';
+import { idReused } from '../contracts/id-reused.ts';
 import { canonicalJson } from '../wire/canonical.ts';
 import type { ChatMessage, ChatRequest, ToolCall } from '../wire/chat.ts';
 import { isRecord, parseJson, stringifyJson } from '../wire/json.ts';
@@ -168,10 +169,7 @@ export class ToolTurn {
   #toLogged(step: string): ChatMessage {
     const entry = parseJson(step);
     if (!isRecord(entry) || !isRecord(entry.message)) throw new HermesError('internal_error', 'The log of this request cannot be read; take a new request id.');
-    if (entry.body !== this.#exchange.run?.fingerprint)
-      throw new HermesError('idempotency_key_reused', 'This request id was used for a different request; take a new id for a new request.', {
-        param: 'request_id',
-      });
+    if (entry.body !== this.#exchange.run?.fingerprint) throw idReused();
     return entry.message as ChatMessage;
   }
 }

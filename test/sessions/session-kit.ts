@@ -2,11 +2,12 @@ import sessionPlugin from '../../plugins/session.ts';
 import { createContextRoom } from '../../src/context/context-room.ts';
 import type { ColdStore } from '../../src/contracts/cold-store.ts';
 import type { Config } from '../../src/contracts/config.ts';
-import type { HermesError } from '../../src/contracts/errors.ts';
-import type { Answer, Exchange } from '../../src/contracts/exchange.ts';
+import { HermesError } from '../../src/contracts/errors.ts';
+import type { Answer, Exchange, Principal } from '../../src/contracts/exchange.ts';
 import type { HotStore } from '../../src/contracts/hot-store.ts';
 import type { Rooms, SessionsRoom } from '../../src/contracts/rooms.ts';
 import type { Batch } from '../../src/contracts/stream.ts';
+import { createIdempotencyRoom } from '../../src/idempotency/idempotency-room.ts';
 import { ExchangeAnswer } from '../../src/pipeline/answer.ts';
 import { compose } from '../../src/pipeline/compose.ts';
 import type { Layer } from '../../src/pipeline/entry.ts';
@@ -92,6 +93,9 @@ export interface Asked {
   /** The client leaves after so many batches. */
   leaveAfter?: number;
   exchange?: PipelineExchange;
+  /** The caller's name for the request; with `once`. */
+  requestId?: string;
+  key?: string;
 }
 export interface Told {
   status: number;
@@ -119,12 +123,14 @@ export interface HouseOptions {
   session?: Record<string, unknown>;
   hot?: HotStore;
   cold?: ColdStore;
+  /** Behind idempotency, as in the product. */
+  once?: boolean;
 }
 
 export const sharedContext = createContextRoom({ cold: createSqlJs(storeOptions('sqlite::memory:')), environment, log: recordLog(), metrics: createMetrics() });
 
 /** The plugin `session` in a real pipeline, before a model that is a function. */
-export async function house({ session = {}, hot, cold }: HouseOptions = {}): Promise<House> {
+export async function house({ session = {}, hot, cold, once = false }: HouseOptions = {}): Promise<House> {
   const log = recordLog();
   const metrics = createMetrics();
   const stores = storeOptions('sqlite::memory:', log);
@@ -135,9 +141,11 @@ export async function house({ session = {}, hot, cold }: HouseOptions = {}): Pro
   const room = createSessionsRoom({ hot: larder, cold: cellar, context: sharedContext, log, metrics, environment });
   const hooks = sessionPlugin.setup?.({ rooms: { sessions: room } as Rooms } as Parameters<NonNullable<typeof sessionPlugin.setup>>[0], undefined) ?? {};
   const layer = { name: 'session', optional: false, hooks, local: sessionPlugin.local } as Layer;
+  const idempotency = createIdempotencyRoom({ hot: larder, cold: cellar, log, metrics, environment });
+  const keeping = { name: 'idempotency', optional: false, hooks: { handle: (exchange, next) => idempotency.once(exchange, next) }, local: undefined } as Layer;
   const models = new WeakMap<object, { model: Model; seen?: readonly ChatMessage[] }>();
   const pipeline = compose(
-    [layer],
+    once ? [keeping, layer] : [layer],
     async (exchange) => {
       const entry = models.get(exchange.inbound);
       if (entry === undefined) throw new Error('no model');
@@ -152,19 +160,20 @@ export async function house({ session = {}, hot, cold }: HouseOptions = {}): Pro
     log,
     config,
     room,
-    exchange(name, { messages = [], project = 'shop', stream = false } = {}) {
+    exchange(name, { messages = [], project = 'shop', stream = false, requestId, key = 'k' } = {}) {
       const inbound = { form: 'openai-chat', method: 'POST', path: '/v1/chat/completions', bytes: undefined, request: { messages }, remoteAddress: '' };
       const exchange = new PipelineExchange({
-        id: crypto.randomUUID(),
+        id: requestId ?? crypto.randomUUID(),
         config,
         headers: {},
-        ask: name === undefined ? {} : { sessionId: name },
+        ask: { ...(name === undefined ? {} : { sessionId: name }), ...(requestId === undefined ? {} : { requestId }) },
         wants: { stream, form: 'openai-chat', verbose: false, usage: false, commit: undefined },
         inbound,
         trace: new ExchangeTrace(crypto.randomUUID(), Date.now(), performance.now()),
         deadline: Number.POSITIVE_INFINITY,
         progress: () => undefined,
       });
+      exchange.principal = { id: key } as Principal;
       exchange.caller = { service: 's', project, user: undefined, userLevel: undefined, priority: 'normal' };
       return exchange;
     },
@@ -179,7 +188,9 @@ export async function house({ session = {}, hot, cold }: HouseOptions = {}): Pro
       try {
         for (let read = 0; reply.stream; read++) {
           if (read === asked.leaveAfter) {
-            await reply.stream.cancel();
+            const left = new HermesError('client_closed', 'The client closed the connection.');
+            exchange.cancel(left);
+            await reply.stream.cancel(left);
             break;
           }
           const batch = await reply.stream.read();

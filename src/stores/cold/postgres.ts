@@ -56,6 +56,11 @@ export default function create({ url, log, metrics, environment }: ColdStoreOpti
       if (same.rows[0] === undefined) throw new VersionConflict(turn.session);
       return row.baseVersion + 1;
     },
+    async findTurn(project, session, mark) {
+      const name = [encodeText(project), encodeText(session)];
+      const [found] = (await query(sql.FIND_TURN, [...name, encodeText(mark)])).rows;
+      return found && rows.toFoundTurn(found, (await query(sql.MESSAGES_OF_TURN, [...name, Number(found[0])])).rows);
+    },
     async listSessions({ project, limit, cursor }) {
       const own = project === undefined ? [] : [encodeText(project)];
       const after = rows.decodeCursor(cursor, 3 - own.length);

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { ColdSession, ColdStore, LedgerRow, Page, SessionSummary, TraceRecord } from '../../contracts/cold-store.ts';
+import type { ColdSession, ColdStore, FoundTurn, LedgerRow, Page, SessionSummary, TraceRecord } from '../../contracts/cold-store.ts';
 import { withLimit } from '../time-limit.ts';
 import type { ColdStoreOptions } from './sql/options.ts';
 import { checkLedgerColumns, mergeLedger } from './sql/rows.ts';
@@ -32,6 +32,7 @@ export default function create({ url, log, environment }: ColdStoreOptions): Col
     readSession: (project, session, limit) => call<ColdSession | undefined>('readSession', project, session, limit),
     sessionVersion: (project, session) => call<number>('sessionVersion', project, session),
     appendTurn: (turn) => thread.call('appendTurn', [turn], turn.session) as Promise<number>,
+    findTurn: (project, session, mark) => call<FoundTurn | undefined>('findTurn', project, session, mark),
     listSessions: (query) => call<Page<SessionSummary>>('listSessions', query),
     deleteSession: (project, session) => call<boolean>('deleteSession', project, session),
     deleteSessionsBefore: (at) => call<number>('deleteSessionsBefore', at),

@@ -1,4 +1,4 @@
-import type { ColdSession, LedgerRow, Page, SessionSummary, StoredMessage, TraceRecord, TurnRecord } from '../../../contracts/cold-store.ts';
+import type { ColdSession, FoundTurn, LedgerRow, Page, SessionSummary, StoredMessage, TraceRecord, TurnRecord } from '../../../contracts/cold-store.ts';
 import type { ChatMessage } from '../../../wire/chat.ts';
 import { LEDGER_KEYS } from './statements.ts';
 import { decodeText, encodeText, toJson } from './text.ts';
@@ -14,12 +14,7 @@ const number = (cell: Cell | undefined): number => Number(cell ?? 0);
 export function toColdSession(rows: readonly Row[]): ColdSession | undefined {
   const head = rows.find((row) => number(row[0]) === -1);
   if (head === undefined) return undefined;
-  const messages = rows
-    .filter((row) => row !== head)
-    .map(([sequence, tokens, partial, degraded, message]) => ({
-      sequence: number(sequence),
-      ...toStoredMessage(JSON.parse(String(message)) as ChatMessage, number(tokens), number(partial), number(degraded)),
-    }));
+  const messages = rows.filter((row) => row !== head).map(toNumberedMessage);
   return {
     version: number(head[1]),
     total: number(head[2]),
@@ -27,8 +22,24 @@ export function toColdSession(rows: readonly Row[]): ColdSession | undefined {
     messages: messages.sort((a, b) => a.sequence - b.sequence),
   };
 }
+/** sequence, tokens, partial, degraded, message. */
+function toNumberedMessage([sequence, tokens, partial, degraded, message]: Row): StoredMessage & { sequence: number } {
+  return { sequence: number(sequence), ...toStoredMessage(JSON.parse(String(message)) as ChatMessage, number(tokens), number(partial), number(degraded)) };
+}
 function toStoredMessage(message: ChatMessage, tokens: number, partial: number, degraded: number): StoredMessage {
   return { message, tokens, ...(partial === 1 ? { partial: true } : {}), ...(degraded === 1 ? { degraded: true } : {}) };
+}
+
+/** See FIND_TURN and MESSAGES_OF_TURN. */
+export function toFoundTurn([version, at, model, body, newest]: Row, messages: readonly Row[]): FoundTurn {
+  return {
+    version: number(version),
+    newest: number(version) === number(newest),
+    at: number(at),
+    model: text(model),
+    body: text(body),
+    messages: messages.map(toNumberedMessage),
+  };
 }
 
 export interface TurnRow {
@@ -38,6 +49,8 @@ export interface TurnRow {
   requestId: string;
   baseVersion: number;
   supersedeFrom: number | null;
+  run: string | null;
+  body: string | null;
   system: string;
   model: string;
   /** The model's entry in the session's list of models. */
@@ -53,6 +66,8 @@ export function toTurnRow(turn: TurnRecord): TurnRow {
     requestId: encodeText(turn.requestId),
     baseVersion: turn.baseVersion,
     supersedeFrom: turn.supersedeFrom ?? null,
+    run: turn.run ? encodeText(turn.run.mark) : null,
+    body: turn.run ? encodeText(turn.run.body) : null,
     system: toJson(turn.system),
     model: encodeText(turn.model),
     modelEntry: `\n${JSON.stringify(turn.model)}\n`,

@@ -13,7 +13,17 @@ export function migrations(dialect: Dialect): Migration[] {
   const text = dialect === 'sqlite' ? 'TEXT' : 'TEXT COLLATE "C"';
   // Rows of these tables are only reached by their whole key: clustering by it saves SQLite the second tree.
   const clustered = dialect === 'sqlite' ? 'WITHOUT ROWID' : '';
-  return [{ version: 1, statements: [...sessionTables(text, clustered), ...valueTables(text, clustered), ...traceTable(text)] }];
+  return [
+    { version: 1, statements: [...sessionTables(text, clustered), ...valueTables(text, clustered), ...traceTable(text)] },
+    {
+      version: 2,
+      statements: [
+        `ALTER TABLE turns ADD COLUMN run ${text}`,
+        'ALTER TABLE turns ADD COLUMN body TEXT',
+        'CREATE INDEX turns_by_run ON turns (project, session, run) WHERE run IS NOT NULL',
+      ],
+    },
+  ];
 }
 
 function sessionTables(text: string, clustered: string): string[] {

@@ -15,6 +15,14 @@ export const SESSION_VERSION = 'SELECT version FROM sessions WHERE project = $1 
 export const SAME_TURN = `
   SELECT version FROM turns WHERE project = $1 AND session = $2 AND version = $3 AND request_id = $4 AND at = $5`;
 
+export const FIND_TURN = `
+  SELECT turns.version, turns.at, turns.model, turns.body, sessions.version FROM turns
+  JOIN sessions ON sessions.project = turns.project AND sessions.session = turns.session
+  WHERE turns.project = $1 AND turns.session = $2 AND turns.run = $3 ORDER BY turns.version DESC LIMIT 1`;
+export const MESSAGES_OF_TURN = `
+  SELECT sequence, tokens, partial, degraded, message FROM messages
+  WHERE project = $1 AND session = $2 AND version = $3 AND superseded = 0 ORDER BY sequence`;
+
 export const DELETE_SESSION = [
   'DELETE FROM messages WHERE project = $1 AND session = $2',
   'DELETE FROM turns WHERE project = $1 AND session = $2',

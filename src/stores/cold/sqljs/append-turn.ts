@@ -17,8 +17,8 @@ const INSERT_MESSAGE = `
   INSERT INTO messages (project, session, sequence, version, superseded, partial, degraded, tokens, message)
   VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8)`;
 const INSERT_TURN = `
-  INSERT INTO turns (project, session, version, at, request_id, model, message_count, superseded_from)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`;
+  INSERT INTO turns (project, session, version, at, request_id, model, message_count, superseded_from, run, body)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`;
 
 /** Runs within a savepoint of its own: whole or not at all. */
 export function appendTurn(db: SqliteDatabase, turn: TurnRecord): number {
@@ -38,6 +38,6 @@ export function appendTurn(db: SqliteDatabase, turn: TurnRecord): number {
   for (const [index, { message, tokens, partial, degraded }] of row.messages.entries()) {
     db.run(INSERT_MESSAGE, [...name, sequence + index, version, partial, degraded, tokens, message]);
   }
-  db.run(INSERT_TURN, [...name, version, row.at, row.requestId, row.model, count, row.supersedeFrom]);
+  db.run(INSERT_TURN, [...name, version, row.at, row.requestId, row.model, count, row.supersedeFrom, row.run, row.body]);
   return version;
 }

@@ -1,4 +1,4 @@
-import type { ColdSession, LedgerRow, Page, SessionSummary, TraceRecord, TurnRecord } from '../../../contracts/cold-store.ts';
+import type { ColdSession, FoundTurn, LedgerRow, Page, SessionSummary, TraceRecord, TurnRecord } from '../../../contracts/cold-store.ts';
 import * as rows from '../sql/rows.ts';
 import * as sql from '../sql/statements.ts';
 import { decodeText, encodeText } from '../sql/text.ts';
@@ -32,6 +32,11 @@ export const OPERATIONS: Record<OperationName, Operation> = {
   ),
   sessionVersion: read((db, project: string, session: string) => Number(db.all(sql.SESSION_VERSION, [encodeText(project), encodeText(session)])[0]?.[0] ?? 0)),
   appendTurn: write((db, turn: TurnRecord) => appendTurn(db, turn)),
+  findTurn: read((db, project: string, session: string, mark: string): FoundTurn | undefined => {
+    const name = [encodeText(project), encodeText(session)] as const;
+    const [found] = db.all(sql.FIND_TURN, [...name, encodeText(mark)]);
+    return found && rows.toFoundTurn(found, db.all(sql.MESSAGES_OF_TURN, [...name, Number(found[0])]));
+  }),
   listSessions: read(listSessions),
   deleteSession: { ...write((db, project: string, session: string) => deleteSession(db, encodeText(project), encodeText(session))), erases: true },
   deleteSessionsBefore: { ...write(deleteSessionsBefore), erases: true },

@@ -3,6 +3,7 @@ export type OperationName =
   | 'readSession'
   | 'sessionVersion'
   | 'appendTurn'
+  | 'findTurn'
   | 'listSessions'
   | 'deleteSession'
   | 'deleteSessionsBefore'
