@@ -93,8 +93,9 @@ class ChatRequestRun {
     const path = request.url ?? '/';
     const method = request.method ?? 'POST';
     // A wrong key is turned away before its body is read; signatures cover the body and are checked by the step `auth`.
+    const from = remoteAddress(request, config.server.trusted_proxies);
     if (this.#generation.ownAuth && credential?.kind !== 'signature')
-      await this.#gateway.rooms.access.authenticate(config, credential, { method, path, body: undefined });
+      await this.#gateway.rooms.access.authenticate(config, credential, { method, path, body: undefined, remoteAddress: from, requestId: this.#traceId });
     const bytes = await readBody(request, config.server.body_limit);
     const body = parseBody(bytes, config.server.max_depth);
     const visible = withoutCredentials(headers);
@@ -113,7 +114,7 @@ class ChatRequestRun {
         body,
         touched: this.#generation.touchesRequests,
         request: entered.request,
-        remoteAddress: remoteAddress(request, config.server.trusted_proxies),
+        remoteAddress: from,
         ...(credential ? { credential } : {}),
       },
       trace: new ExchangeTrace(this.#traceId, this.#startedAt, this.#arrived, visible.traceparent),

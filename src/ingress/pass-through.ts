@@ -49,7 +49,11 @@ export interface PassThrough {
 export function createPassThrough(gateway: Gateway): PassThrough {
   const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
   const proxy = httpProxy.createProxyServer({ changeOrigin: true, ignorePath: true, xfwd: false });
-  proxy.on('proxyRes', (incoming) => {
+  proxy.on('proxyRes', (incoming, _request, response) => {
+    // The proxy pipes; a pipe does not tell the client that the other end broke off.
+    incoming.once('close', () => {
+      if (!incoming.complete) response.destroy();
+    });
     for (const name of namedIn(incoming.headers.connection)) delete incoming.headers[name];
     for (const name of DROPPED_FROM_RESPONSE) delete incoming.headers[name];
   });

@@ -20,6 +20,8 @@ const CHAT_PATHS: Readonly<Record<string, string>> = {
   '/v1/messages': 'anthropic-messages',
   '/v1/responses': 'openai-responses',
 };
+/** What is signed where no body is read. */
+const NO_BODY = Buffer.alloc(0);
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 /** The one place that maps paths to handlers. Paths are normalised first: what hermes owns never falls through. */
@@ -146,7 +148,7 @@ async function methodNotAllowed(gateway: Gateway, request: IncomingMessage, resp
 
 async function models(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string, path: string): Promise<void> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return methodNotAllowed(gateway, request, response, traceId, 'GET');
-  const answer = await identified(gateway, beginBare(gateway, request, traceId), (exchange) =>
+  const answer = await identified(gateway, beginBare(gateway, request, traceId, NO_BODY), (exchange) =>
     path === '/v1/models' ? listModels(exchange, gateway.rooms.access) : showModel(exchange, gateway.rooms.access, decoded(path.slice('/v1/models/'.length))),
   );
   reply(response, traceId, answer, (view) => sendJson(response, view, 200, { 'x-request-id': traceId }));
@@ -164,13 +166,13 @@ function decoded(segment: string): string {
 async function admin(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string, path: string): Promise<void> {
   const { server } = gateway.generation().config;
   const hasBody = request.method === 'POST' || request.method === 'PUT' || request.method === 'PATCH';
-  const bytes = hasBody ? await readBody(request, server.body_limit) : undefined;
+  const bytes = hasBody ? await readBody(request, server.body_limit) : NO_BODY;
   const exchange = beginBare(gateway, request, traceId, bytes);
   followClient(exchange, response);
   const answer = await identified(gateway, exchange, async () => {
     requireAdmin(exchange);
     const query = new URL(request.url ?? '/', 'http://hermes').searchParams;
-    const body = bytes && bytes.length > 0 ? parseBody(bytes, server.max_depth) : undefined;
+    const body = bytes.length > 0 ? parseBody(bytes, server.max_depth) : undefined;
     const found = await gateway.admin({ method: request.method ?? 'GET', path, query, body, exchange });
     if (found === undefined) throw new HermesError('not_found', `There is nothing at ${request.method} ${path.slice(0, 100)}.`);
     return found;

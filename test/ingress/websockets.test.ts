@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { after, before, describe, it } from 'node:test';
+import { KEY, type RunningApp, startApp, user } from '../app-kit.ts';
+import { openSocket, type RawSocket } from './raw-socket.ts';
+
+const ACCEPT_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
+
+describe('websockets', () => {
+  let app: RunningApp;
+  let server: http.Server;
+  const offers: http.IncomingHttpHeaders[] = [];
+  const open = new Set<Duplex>();
+  before(async () => {
+    server = http.createServer((_request, response) => response.writeHead(426).end());
+    server.on('upgrade', (request, socket, head) => {
+      offers.push({ ...request.headers, ':path': request.url ?? '' });
+      open.add(socket);
+      socket.on('close', () => open.delete(socket)).on('error', () => undefined);
+      const accept = createHash('sha1').update(`${request.headers['sec-websocket-key']}${ACCEPT_GUID}`).digest('base64');
+      const protocol = request.headers['sec-websocket-protocol'];
+      socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n${protocol ? `Sec-WebSocket-Protocol: ${protocol.split(',')[0]}\r\n` : ''}\r\n`,
+      );
+      if (head.length > 0) socket.write(head);
+      // An echo: frames are bytes to the gateway.
+      socket.pipe(socket);
+    });
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    const { port } = server.address() as AddressInfo;
+    app = await startApp(
+      { providers: { up: { type: 'openai', api_base: `http://127.0.0.1:${port}/v1`, api_key_env: 'UP_KEY' } }, passthrough: { upstream: 'up' } },
+      { env: { UP_KEY: 'sk-upstream-secret' } },
+    );
+  });
+  after(async () => {
+    for (const socket of open) socket.destroy();
+    await app.stop();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  const knock = async (path: string, headers: readonly string[]): Promise<RawSocket> => {
+    const raw = await openSocket(app.app.port);
+    raw.send(
+      `${[`GET ${path} HTTP/1.1`, 'Host: hermes', 'Upgrade: websocket', 'Connection: keep-alive, Upgrade', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', ...headers].join('\r\n')}\r\n\r\n`,
+    );
+    await raw.until((text) => text.includes('\r\n\r\n'));
+    return raw;
+  };
+
+  it("are relayed both ways, with the upstream's credential for the caller's", async () => {
+    const raw = await knock('/v1/realtime?model=gpt-realtime', [
+      `Authorization: Bearer ${KEY}`,
+      'Cookie: a=b',
+      'OpenAI-Beta: realtime=v1',
+      'OpenAI-Organization: org-callers',
+    ]);
+    assert.deepEqual(raw.statuses(), [101]);
+    assert.match(raw.text, /sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK\+xOo=/i);
+    const offer = offers.at(-1);
+    assert.deepEqual(
+      [offer?.authorization, offer?.['openai-beta'], offer?.cookie, offer?.['openai-organization'], offer?.[':path']],
+      ['Bearer sk-upstream-secret', 'realtime=v1', undefined, undefined, '/v1/realtime?model=gpt-realtime'],
+    );
+    raw.send('frame one, ');
+    raw.send('frame two');
+    await raw.until((text) => text.endsWith('frame one, frame two'));
+    raw.socket.destroy();
+    for (const end = performance.now() + 3000; open.size > 0; await new Promise((done) => setTimeout(done, 5)))
+      assert.ok(performance.now() < end, 'the upstream side stays open');
+  });
+  it('of browsers bring their key in the subprotocol, which goes no further', async () => {
+    const raw = await knock('/v1/realtime', [`Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.${KEY}, openai-beta.realtime-v1`]);
+    assert.deepEqual(raw.statuses(), [101]);
+    assert.equal(offers.at(-1)?.['sec-websocket-protocol'], 'realtime, openai-beta.realtime-v1');
+    raw.socket.destroy();
+  });
+  it('without a good key, or where there are none, are refused in plain HTTP', async () => {
+    const count = offers.length;
+    assert.deepEqual((await knock('/v1/realtime', [])).statuses(), [401]);
+    assert.deepEqual((await knock('/v1/realtime', ['Sec-WebSocket-Protocol: openai-insecure-api-key.sk-wrong'])).statuses(), [401]);
+    for (const path of ['/admin/upstreams', '/v1/chat/completions', '/v1//models', '/v1/x/../responses', '/elsewhere', '/v1/../v1/chat'])
+      assert.deepEqual((await knock(path, [`Authorization: Bearer ${KEY}`])).statuses(), [404], path);
+    assert.deepEqual((await knock('/v1/realtime%2f..%2ffiles', [`Authorization: Bearer ${KEY}`])).statuses(), [400]);
+    assert.deepEqual((await knock('/v1/organization/x', [`Authorization: Bearer ${KEY}`])).statuses(), [403]);
+    assert.equal(offers.length, count);
+  });
+  it('are not what an offer of HTTP/2 is: it is served in HTTP/1.1, and so is what follows', async () => {
+    const body = JSON.stringify({ messages: user('a Java client') });
+    const raw = await openSocket(app.app.port);
+    raw.send(
+      `POST /v1/chat/completions HTTP/1.1\r\nHost: hermes\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\nAuthorization: Bearer ${KEY}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 7)}`,
+    );
+    raw.send(body.slice(7));
+    await raw.until((text) => text.includes('chat.completion'));
+    raw.send('GET /healthz HTTP/1.1\r\nHost: hermes\r\nConnection: close\r\n\r\n');
+    await raw.until((text) => text.endsWith('{"status":"ok"}'));
+    assert.deepEqual(raw.statuses(), [200, 200]);
+  });
+});
