@@ -6,15 +6,16 @@ export default definePlugin({
   name: 'auth',
   setup: ({ rooms }) => ({
     handle(exchange, next) {
-      const { inbound, config } = exchange;
-      const { credential, method, path, bytes: body } = inbound;
+      const { inbound, config, headers, trace } = exchange;
+      const { credential, method, path, bytes: body, remoteAddress } = inbound;
+      const bodiless = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
       inbound.credential = undefined;
       const proceed = (principal: Principal) => {
         exchange.principal = principal;
         exchange.caller = rooms.access.toCaller(exchange, principal);
         return next();
       };
-      const proof = rooms.access.authenticate(config, credential, { method, path, body });
+      const proof = rooms.access.authenticate(config, credential, { method, path, body, bodiless, remoteAddress, requestId: trace.id });
       return proof instanceof Promise ? proof.then(proceed) : proceed(proof);
     },
   }),

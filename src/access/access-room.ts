@@ -3,20 +3,24 @@ import { HermesError } from '../contracts/errors.ts';
 import type { Caller, Exchange, Principal } from '../contracts/exchange.ts';
 import type { HotStore } from '../contracts/hot-store.ts';
 import type { AccessRoom } from '../contracts/rooms.ts';
-import type { Environment, Metrics } from '../contracts/telemetry.ts';
+import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import { KeyRing } from './keys.ts';
+import { Nonces } from './nonces.ts';
 import { allows } from './patterns.ts';
+import { Refusals } from './refusals.ts';
 import { verifySignature } from './signatures.ts';
 
 export interface AccessDeps {
-  hot: HotStore;
+  hot: Pick<HotStore, 'set'>;
+  log: Log;
   metrics: Metrics;
   environment: Environment;
 }
 
 /** Who asks, and what it may assert. */
-export function createAccessRoom({ hot, metrics, environment }: AccessDeps): AccessRoom {
-  const refusals = metrics.counter('hermes_auth_failures_total', 'Requests refused for their credential.', ['kind']);
+export function createAccessRoom({ hot, log, metrics, environment }: AccessDeps): AccessRoom {
+  const refusals = new Refusals({ log, metrics, environment });
+  const nonces = new Nonces(hot, environment);
   // Derived from a generation's configuration, so it goes with it.
   const rings = new WeakMap<Config, KeyRing>();
   const ringOf = (config: Config): KeyRing => {
@@ -27,24 +31,23 @@ export function createAccessRoom({ hot, metrics, environment }: AccessDeps): Acc
     }
     return ring;
   };
-  const counted = (kind: string, thrown: unknown): never => {
-    refusals.inc({ kind });
-    throw thrown;
-  };
   return {
     allows,
     toCaller,
     authenticate(config, credential, request) {
       if (credential === undefined) {
-        return counted('missing', new HermesError('invalid_api_key', 'You did not provide an API key. Send it as "Authorization: Bearer YOUR_KEY".'));
+        const refusal = new HermesError('invalid_api_key', 'You did not provide an API key. Send it as "Authorization: Bearer YOUR_KEY".');
+        throw refusals.audit('missing', refusal, request);
       }
       if (credential.kind === 'signature') {
-        return verifySignature(config, credential, request, hot, environment.now()).catch((thrown: unknown) => counted('signature', thrown));
+        return verifySignature(config, credential, request, nonces, environment.now()).catch((thrown: unknown) => {
+          throw refusals.audit('signature', thrown, request);
+        });
       }
       try {
         return ringOf(config).find(credential.key, environment.now());
       } catch (thrown) {
-        return counted('key', thrown);
+        throw refusals.audit('key', thrown, request);
       }
     },
   };

@@ -19,6 +19,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   shadow: async () => (await import('./shadow.ts')).registerShadowCommands,
   import: async () => (await import('./import.ts')).registerImportCommand,
   trace: async () => (await import('./trace.ts')).registerTraceCommands,
+  key: async () => (await import('./key.ts')).registerKeyCommands,
+  models: async () => (await import('./models.ts')).registerModelsCommands,
   cost: async () => (await import('./cost.ts')).registerCostCommands,
 };
 

@@ -4,8 +4,8 @@ import { dryRunOf } from '../app/dry-run.ts';
 import { createHouse, systemEnvironment } from '../app/house.ts';
 import { createConfigReader } from '../app/read-config.ts';
 import { loadRegistries } from '../app/registries.ts';
+import { withoutStores } from '../app/without-stores.ts';
 import { configFile, processEnvironment } from '../config/load.ts';
-import type { Config } from '../contracts/config.ts';
 import type { Principal } from '../contracts/exchange.ts';
 import { parseRouteTests, runRouteTests, untestedRules } from '../routing/route-tests.ts';
 import { createLog } from '../telemetry/log.ts';
@@ -116,12 +116,6 @@ async function debugOffline(body: Record<string, unknown>, options: DebugOptions
   } finally {
     await house.close();
   }
-}
-
-function withoutStores(config: Config): Config {
-  const storage = { ...config.session.storage, hot_backend: 'memory', cold_backend: 'sqlite', database_url: 'sqlite::memory:', redis_url: undefined } as const;
-  const changed: Omit<Config, 'secrets'> = { ...config, session: { ...config.session, storage } };
-  return Object.defineProperty(changed, 'secrets', { value: config.secrets, enumerable: false }) as Config;
 }
 
 async function lint(options: { config?: string; tests?: string; strict?: true }): Promise<void> {

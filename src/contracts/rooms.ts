@@ -39,7 +39,16 @@ export interface AccessRoom {
   authenticate(
     config: Config,
     credential: Credential | undefined,
-    request: { method: string; path: string; body: Uint8Array | undefined },
+    request: {
+      method: string;
+      path: string;
+      body: Uint8Array | undefined;
+      /** There is no body that could be read. */
+      bodiless?: boolean;
+      /** For the audit of refusals. */
+      remoteAddress?: string;
+      requestId?: string;
+    },
   ): Promise<Principal> | Principal;
   /** Who counts: checks that what the request asserts (service, project, user level, priority) is the principal's to assert; else 403. */
   toCaller(exchange: Pick<Exchange, 'ask' | 'request'>, principal: Principal): Caller;

@@ -1,0 +1,8 @@
+import type { Config } from '../contracts/config.ts';
+
+/** The same configuration, with its stores in memory: for commands that work beside a running gateway. */
+export function withoutStores(config: Config): Config {
+  const storage = { ...config.session.storage, hot_backend: 'memory', cold_backend: 'sqlite', database_url: 'sqlite::memory:', redis_url: undefined } as const;
+  const changed: Omit<Config, 'secrets'> = { ...config, session: { ...config.session, storage } };
+  return Object.defineProperty(changed, 'secrets', { value: config.secrets, enumerable: false }) as Config;
+}
