@@ -15,6 +15,7 @@ import type { Matcher } from '../contracts/matcher.ts';
 import type { Provider } from '../contracts/provider.ts';
 import type { Rooms } from '../contracts/rooms.ts';
 import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
+import { createGuardsRoom } from '../guards/guards-room.ts';
 import { createIdempotencyRoom } from '../idempotency/idempotency-room.ts';
 import { createLimitsRoom } from '../limits/limits-room.ts';
 import { createMemoryBuckets } from '../limits/memory-buckets.ts';
@@ -24,6 +25,7 @@ import type { Terminal } from '../pipeline/compose.ts';
 import { createGeneration, type Generation } from '../pipeline/generation.ts';
 import { type LoadedPlugin, loadPlugins } from '../pipeline/load-plugins.ts';
 import { createRoutingRoom } from '../routing/routing-room.ts';
+import { createWordFinder } from '../routing/word-finder.ts';
 import { createSessionsRoom } from '../sessions/sessions-room.ts';
 import { createShadowRoom } from '../shadow/shadow-room.ts';
 import { Recorder, toServiceLabel } from '../telemetry/recorder.ts';
@@ -91,7 +93,8 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   const budgets = new Budgets({ ...deps, cold: stored, ledger, allows: access.allows, post: postWebhook });
   accounting.onCall((call, inUse) => budgets.heard(call, inUse));
   const context = createContextRoom(deps);
-  const routing = createRoutingRoom({ ...deps, matchers, allows: access.allows, fetchJson });
+  const guards = createGuardsRoom({ ...deps, fetchJson, countMessage: context.countMessage, createWordFinder });
+  const routing = createRoutingRoom({ ...deps, matchers, allows: access.allows, fetchJson, veil: guards.veil });
   const client = createClient();
   const send = createSend({ client, provider: (name) => providers.get(name), environment, books: accounting, rawAnswer });
   const tools = createToolsRoom({ ...deps, allows: access.allows });
@@ -101,6 +104,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
     accounting,
     cache: createCacheRoom({ ...deps, offeredTools: (exchange) => tools.names(exchange).offered, embed: routing.embed, rawAnswer }),
     context,
+    guards,
     idempotency: createIdempotencyRoom(deps),
     limits: createLimitsRoom({ buckets: createSharedBuckets(hot, createMemoryBuckets(environment)), metrics, serviceLabel: toServiceLabel }),
     routing,

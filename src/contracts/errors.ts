@@ -38,6 +38,7 @@ export const ERRORS = {
   upstream_model_missing: { status: 502, type: 'upstream_error', retryable: false },
   upstream_unavailable: { status: 503, type: 'upstream_error', retryable: true },
   session_store_unavailable: { status: 503, type: 'server_error', retryable: true },
+  guard_failed: { status: 503, type: 'server_error', retryable: true },
   shutting_down: { status: 503, type: 'server_error', retryable: true },
   overloaded: { status: 503, type: 'server_error', retryable: true },
   upstream_timeout: { status: 504, type: 'upstream_error', retryable: true },

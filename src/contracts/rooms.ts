@@ -24,6 +24,7 @@ export interface Rooms {
   idempotency: IdempotencyRoom;
   limits: LimitsRoom;
   cache: CacheRoom;
+  guards: GuardsRoom;
   sessions: SessionsRoom;
   routing: RoutingRoom;
   schedule: ScheduleRoom;
@@ -64,6 +65,15 @@ export interface IdempotencyRoom {
 export interface CacheRoom {
   /** The kept answer, the one that is on its way for an equal request, or what `next` gives. */
   serve(exchange: Exchange, next: Next): Promise<Answer> | Answer;
+}
+
+export interface GuardsRoom {
+  /** Compiles a generation's guards ahead of its first request. */
+  prepare(config: Config): void;
+  /** Looks at the request, asks `next` with what may be seen of it, looks at the answer and puts back what was taken out. Throws what refuses. */
+  guard(exchange: Exchange, next: Next): Promise<Answer>;
+  /** A text without what must not leave by other ways: for embedding services. */
+  veil(config: Config, text: string): string;
 }
 
 export interface LimitsRoom {

@@ -24,6 +24,8 @@ export interface RoutingDeps {
   metrics: Metrics;
   /** Calls an embedding service; absent (command line, tests): only `builtin` works, the others are skipped. */
   fetchJson?: FetchJson;
+  /** Takes out of a question what must not leave for an embedding service. */
+  veil?: (config: Config, text: string) => string;
   /** Keeps example vectors over restarts. */
   cold?: Pick<ColdStore, 'getValue' | 'setValue'>;
 }
@@ -46,6 +48,11 @@ export function createRoutingRoom(deps: RoutingDeps): RoutingRoom {
     'reason',
   ]);
 
+  /** Only what leaves this process. */
+  function veiled(config: Config, text: string): string {
+    return deps.veil && config.embedding && config.embedding.provider !== 'builtin' ? deps.veil(config, text) : text;
+  }
+
   function vectorsOf(config: Config): VectorCache {
     const embedder = createEmbedder(config, deps.fetchJson, deps.environment);
     const cache = vectors.get(embedder.identity) ?? new VectorCache(embedder, deps.cold);
@@ -55,6 +62,7 @@ export function createRoutingRoom(deps: RoutingDeps): RoutingRoom {
 
   function build(config: Config, rules: readonly RuleConfig[], count: (rule: string) => void, turns?: TurnDecisions): RouteEngine {
     const bank = new ExampleBank(vectorsOf(config), {
+      veil: (text) => veiled(config, text),
       failed: (reason) => {
         failures.inc({ reason });
         deps.log.warn({ reason }, 'the embedding service failed; rules by meaning are skipped');
@@ -105,7 +113,7 @@ export function createRoutingRoom(deps: RoutingDeps): RoutingRoom {
     async embed(config, text, signal) {
       const timeoutMs = config.embedding?.timeout_ms ?? 800;
       try {
-        return await vectorsOf(config).question(text, { timeoutMs, signal });
+        return await vectorsOf(config).question(veiled(config, text), { timeoutMs, signal });
       } catch (cause) {
         if (cause instanceof EmbeddingFailure && cause.reason !== 'aborted') failures.inc({ reason: cause.reason });
         return undefined;

@@ -24,6 +24,8 @@ class Asked {
 }
 export interface BankOptions {
   failed(reason: FailureReason): void;
+  /** What of a question may be embedded. */
+  veil?: (text: string) => string;
   /** What one request waits at most. */
   timeoutMs: number;
 }
@@ -103,7 +105,8 @@ export class ExampleBank {
       timer = setTimeout(() => reject(new EmbeddingFailure('timeout', `no answer within ${timeoutMs} ms`)), timeoutMs);
     });
     try {
-      const question = this.#cache.question(input.original.trim(), { timeoutMs, signal: input.signal });
+      const text = input.original.trim();
+      const question = this.#cache.question(this.#options.veil?.(text) ?? text, { timeoutMs, signal: input.signal });
       const [vector, matrix] = await Promise.race([Promise.all([question, this.#load()]), late]);
       if (vector.length !== matrix.dimensions) throw new EmbeddingFailure('invalid', 'the vector has another length than those of the examples');
       return matrix.compare(vector);

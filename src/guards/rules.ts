@@ -1,0 +1,112 @@
+import type { Config } from '../contracts/config.ts';
+import type { Detection, GuardConfig, GuardDirection } from '../contracts/guards.ts';
+import { fold } from './fold.ts';
+import { openIban, openNumber, openPrivateKey, openWord } from './open-end.ts';
+import { findCards, findCnIds, findEmails, findIbans, findPhones } from './personal-data.ts';
+import { findApiKeys, findJwts, findPrivateKeys } from './secrets.ts';
+import type { Span } from './span.ts';
+
+export type WordFinder = (text: string) => { found: Span[]; open: number };
+
+/** Something that a guard looks for stands here. */
+export interface Hit extends Span {
+  /** Names its placeholder. */
+  kind: string;
+  guard: GuardConfig;
+}
+
+interface Detector {
+  find(folded: string): Span[];
+  open(folded: string): number;
+}
+const DETECTORS: Readonly<Record<Detection, Detector>> = {
+  card: { find: findCards, open: openNumber },
+  phone: { find: findPhones, open: openNumber },
+  cn_id: { find: findCnIds, open: openNumber },
+  iban: { find: findIbans, open: openIban },
+  email: { find: findEmails, open: openWord },
+  api_key: { find: findApiKeys, open: openWord },
+  jwt: { find: findJwts, open: openWord },
+  private_key: { find: findPrivateKeys, open: openPrivateKey },
+};
+/** In this order: what is found first names the placeholder. */
+const OF_KIND: Readonly<Record<string, readonly Detection[]>> = {
+  pii: ['cn_id', 'card', 'iban', 'phone', 'email'],
+  secrets: ['private_key', 'jwt', 'api_key'],
+};
+
+/** The guards of one direction that look at text, compiled. */
+export class TextRules {
+  readonly guards: readonly GuardConfig[];
+  readonly #detectors: { guard: GuardConfig; kind: string; find: Detector['find'] }[] = [];
+  readonly #opens: readonly Detector['open'][];
+  readonly #words: { guard: GuardConfig; finder: WordFinder }[] = [];
+
+  constructor(guards: readonly GuardConfig[], createWordFinder: (words: readonly string[]) => WordFinder) {
+    this.guards = guards;
+    const opens = new Set<Detector['open']>();
+    for (const guard of guards) {
+      for (const kind of OF_KIND[guard.kind] ?? []) {
+        if (guard.detect && !guard.detect.includes(kind)) continue;
+        const { find, open } = DETECTORS[kind];
+        this.#detectors.push({ guard, kind, find });
+        opens.add(open);
+      }
+      if (guard.kind === 'block_list') this.#words.push({ guard, finder: createWordFinder(guard.words ?? []) });
+    }
+    this.#opens = [...opens];
+  }
+
+  get empty(): boolean {
+    return this.#detectors.length === 0 && this.#words.length === 0;
+  }
+  /** Something may be taken out of the text. */
+  get changes(): boolean {
+    return this.guards.some(({ action }) => action !== 'flag');
+  }
+
+  /** All that is found, and from where on the text is undecided when it goes on. */
+  look(text: string): { hits: Hit[]; open: number } {
+    const hits: Hit[] = [];
+    let open = text.length;
+    if (this.#detectors.length > 0) {
+      const folded = fold(text);
+      for (const { guard, kind, find } of this.#detectors) for (const span of find(folded)) hits.push({ ...span, kind, guard });
+      for (const opens of this.#opens) open = Math.min(open, opens(folded));
+    }
+    for (const { guard, finder } of this.#words) {
+      const words = finder(text);
+      for (const span of words.found) hits.push({ ...span, kind: 'word', guard });
+      open = Math.min(open, words.open);
+    }
+    return { hits, open };
+  }
+}
+
+/** A generation's guards, by what they do. */
+export interface GuardSet {
+  input: TextRules;
+  output: TextRules;
+  webhooks: Readonly<Record<GuardDirection, readonly GuardConfig[]>>;
+  promptSizes: readonly GuardConfig[];
+  outputSizes: readonly GuardConfig[];
+}
+
+const ON_TEXT: ReadonlySet<string> = new Set(['pii', 'secrets', 'block_list']);
+
+export function compileGuards({ guards }: Config, createWordFinder: (words: readonly string[]) => WordFinder): GuardSet {
+  const of = (direction: GuardDirection, isKind: (kind: string) => boolean) => guards.filter(({ kind, apply }) => isKind(kind) && apply.includes(direction));
+  const rules = (direction: GuardDirection) =>
+    new TextRules(
+      of(direction, (kind) => ON_TEXT.has(kind)),
+      createWordFinder,
+    );
+  const webhooks = (direction: GuardDirection) => of(direction, (kind) => kind === 'webhook');
+  return {
+    input: rules('input'),
+    output: rules('output'),
+    webhooks: { input: webhooks('input'), output: webhooks('output') },
+    promptSizes: guards.filter(({ kind }) => kind === 'prompt_size'),
+    outputSizes: guards.filter(({ kind }) => kind === 'output_size'),
+  };
+}
