@@ -49,6 +49,12 @@ export interface PassThrough {
 export function createPassThrough(gateway: Gateway): PassThrough {
   const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
   const proxy = httpProxy.createProxyServer({ changeOrigin: true, ignorePath: true, xfwd: false });
+  // However the answer to the client ends, an upstream call that is not over ends with it: a refused upload, too.
+  proxy.on('proxyReq', (outgoing, _request, response) => {
+    let over = false;
+    outgoing.once('response', (incoming) => incoming.once('end', () => (over = true)));
+    response.once('close', () => over || outgoing.destroy());
+  });
   proxy.on('proxyRes', (incoming, _request, response) => {
     // The proxy pipes; a pipe does not tell the client that the other end broke off.
     incoming.once('close', () => {

@@ -83,7 +83,7 @@ describe('uploads through the pass-through', () => {
   after(() => vendor.close());
 
   const begin = (path: string, headers: OutgoingHttpHeaders): ClientRequest =>
-    httpRequest({ port: vendor.app.app.port, host: '127.0.0.1', method: 'POST', path, headers: { authorization: `Bearer ${KEY}`, ...headers } });
+    httpRequest({ port: vendor.app.app.port, host: '127.0.0.1', agent: false, method: 'POST', path, headers: { authorization: `Bearer ${KEY}`, ...headers } });
 
   it('relays an upload of 50 MB byte for byte, without holding what the upstream does not take', async () => {
     const piece = randomBytes(1 << 20);
