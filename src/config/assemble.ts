@@ -17,8 +17,9 @@ export interface Parts {
   passthrough: UpstreamTarget | undefined;
   keys: KeyConfig[];
   secrets: ReadonlyMap<string, string>;
-  /** The shadow's rules. */
+  /** The shadow's rules, and the rollout's. */
   candidates: RuleConfig[];
+  rollout: RuleConfig[];
   overrides: Overrides;
   storage: Config['session']['storage'];
 }
@@ -60,6 +61,11 @@ export function assemble(file: ConfigFile, parts: Parts): Config {
       rules_file: file.shadow.rules_file && relativeTo(parts.path, file.shadow.rules_file),
       rules: parts.candidates.map(toRule),
     },
+    rollout: file.rollout && {
+      ...file.rollout,
+      rules_file: relativeTo(parts.path, file.rollout.rules_file),
+      rules: parts.rollout.map(toRule),
+    },
     passthrough: { ...file.passthrough, target: parts.passthrough },
     pipeline: { ...file.pipeline, plugins_dir: pluginsFolder(file, parts) },
     routing: { ...file.routing, timezone: file.routing.timezone ?? timezone },
@@ -96,7 +102,8 @@ export function usesEmbedding(rules: readonly RuleConfig[]): boolean {
 }
 /** Embedding rules without a service use the one in this process; a provider's address and key are filled in. */
 function toEmbedding(file: ConfigFile, parts: Parts): Config['embedding'] {
-  if (file.embedding === undefined) return usesEmbedding([...file.route_rules, ...parts.candidates]) ? { provider: 'builtin', timeout_ms: 800 } : undefined;
+  if (file.embedding === undefined)
+    return usesEmbedding([...file.route_rules, ...parts.candidates, ...parts.rollout]) ? { provider: 'builtin', timeout_ms: 800 } : undefined;
   const name = file.embedding.provider;
   if (name === 'builtin') return file.embedding;
   const entry = Object.hasOwn(file.providers, name) ? file.providers[name] : undefined;

@@ -93,7 +93,8 @@ class Loading {
     checkReferences(raw, inventory, this.matchers, findings);
     checkModels(raw, inventory, this.known, findings);
     checkSecrets(raw, this.env, document.report);
-    const candidates = this.readShadowRules(raw, inventory, document);
+    const candidates = this.readCandidates('shadow', raw, inventory, document);
+    const rollout = this.readCandidates('rollout', raw, inventory, document);
     const overrides = readOverrides(this.options.flags, this.env, (problem) => this.problems.push(problem));
     const storage = parsed.success ? this.storage(parsed.data, document) : undefined;
     if (parsed.success && parsed.data.server.workers > 1)
@@ -111,7 +112,20 @@ class Loading {
     const context = { file, inventory, known: this.known, secrets, warn: findings.warn };
     const registry = resolveRegistry(context, defaultModelOf(raw, inventory.models, inventory.aliases) ?? '');
     const passthrough = resolvePassthrough(file.passthrough.upstream, registry, context);
-    const parts = { path: this.file, cwd: this.cwd, inventory, known: this.known, registry, passthrough, keys, secrets, candidates, overrides, storage };
+    const parts = {
+      path: this.file,
+      cwd: this.cwd,
+      inventory,
+      known: this.known,
+      registry,
+      passthrough,
+      keys,
+      secrets,
+      candidates,
+      rollout,
+      overrides,
+      storage,
+    };
     const config = assemble(file, parts);
     warnAbout(config, file, findings.warn);
     return { config, warnings: [...new Set(this.warnings)], files: this.files, ...(generatedKey === undefined ? {} : { generatedKey }) };
@@ -146,18 +160,19 @@ class Loading {
     });
   }
 
-  private readShadowRules(raw: Record<string, unknown>, inventory: Inventory, document: ConfigDocument): RuleConfig[] {
-    const { shadow } = raw;
-    if (!isRecord(shadow)) return [];
-    if (shadow.rules_file === undefined) document.report(['shadow', 'rules_file'], 'is missing: the file with the candidate rules');
-    if (typeof shadow.rules_file !== 'string' || shadow.rules_file === '') return [];
-    const file = relativeTo(this.file, shadow.rules_file);
-    this.files.push(file);
+  /** The rules of the file that `shadow` or `rollout` names; what is missing of `rollout` its schema tells. */
+  private readCandidates(block: 'shadow' | 'rollout', raw: Record<string, unknown>, inventory: Inventory, document: ConfigDocument): RuleConfig[] {
+    const given = raw[block];
+    if (!isRecord(given)) return [];
+    if (given.rules_file === undefined && block === 'shadow') document.report([block, 'rules_file'], 'is missing: the file with the candidate rules');
+    if (typeof given.rules_file !== 'string' || given.rules_file === '') return [];
+    const file = relativeTo(this.file, given.rules_file);
+    if (!this.files.includes(file)) this.files.push(file);
     let text: string;
     try {
       text = readFileSync(file, 'utf8');
     } catch (error) {
-      document.report(['shadow', 'rules_file'], `${file}: ${whyUnreadable(error)}`);
+      document.report([block, 'rules_file'], `${file}: ${whyUnreadable(error)}`);
       return [];
     }
     const rules = readRules(text, file, this.env);

@@ -118,6 +118,18 @@ export const cost = z
   .prefault({})
   .describe('Money.');
 
+export const rollout = z
+  .strictObject({
+    rules_file: text().describe('File with the candidate `route_rules:` (or a bare list), relative to this file.'),
+    percent: decimal(0, 100).describe('Share that the candidate decides, 0 to 100. More never takes anybody back to the live rules.'),
+    by: z
+      .enum(['session', 'user', 'key'])
+      .default('session')
+      .describe('Whose share: one of them is always decided by the same rules. A request without a session (user) goes by its text.'),
+  })
+  .optional()
+  .describe('Candidate rules that decide a share of the traffic for real.');
+
 export const shadow = z
   .strictObject({
     sample: decimal(0, 1).default(0.1).describe('Share of the requests, 0 to 1.'),

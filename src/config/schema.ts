@@ -3,7 +3,7 @@ import type { Config, ScheduleConfig, ToolSettings } from '../contracts/config.t
 import { auth, limits } from './schema-access.ts';
 import { cache, guards, toolLoopGuard } from './schema-guards.ts';
 import { models, providers } from './schema-models.ts';
-import { cost, embedding, routeRules, routing, shadow } from './schema-routing.ts';
+import { cost, embedding, rollout, routeRules, routing, shadow } from './schema-routing.ts';
 import { log, metrics, passthrough, pipeline, plugins, server, trace } from './schema-server.ts';
 import { idempotency, redis, session, tools, trim } from './schema-state.ts';
 import { text, whole } from './values.ts';
@@ -30,6 +30,7 @@ export const schema = z.strictObject({
   guards,
   cost,
   shadow,
+  rollout,
   trace,
   metrics,
   passthrough,

@@ -10,7 +10,7 @@ type Warn = (path: Path, message: string) => void;
 export function warnAbout(config: Config, file: ConfigFile, warn: Warn): void {
   if (file.default_model === undefined) warn(['models'], `default_model is not given: \`${config.default_model}\` serves what no rule takes`);
   warnOfMissingKeys(config, file, warn);
-  if (file.embedding === undefined && usesEmbedding([...config.route_rules, ...(config.shadow?.rules ?? [])])) {
+  if (file.embedding === undefined && usesEmbedding([...config.route_rules, ...(config.shadow?.rules ?? []), ...(config.rollout?.rules ?? [])])) {
     warn(['route_rules'], 'embedding rules without an `embedding:` block use `builtin`, which knows words rather than meaning');
   }
   file.tools.forEach((tool, index) => {

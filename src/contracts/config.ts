@@ -150,6 +150,14 @@ export interface BudgetConfig {
   notify?: { url_env: string; format: 'json' | 'feishu' | 'dingtalk' | 'slack' } | undefined;
 }
 
+export interface RolloutConfig {
+  rules_file: string;
+  rules: RuleConfig[];
+  /** 0 to 100. */
+  percent: number;
+  by: 'session' | 'user' | 'key';
+}
+
 export interface Config {
   /** The file it came from, absolute. */
   readonly file: string;
@@ -220,6 +228,8 @@ export interface Config {
     budgets: BudgetConfig[];
   };
   shadow?: { sample: number; rules_file?: string | undefined; rules: RuleConfig[]; run_models: boolean; usd_per_day: number } | undefined;
+  /** A stable share of the sessions, users or keys is decided by these rules for real. */
+  rollout?: RolloutConfig | undefined;
   trace: { capture_content: boolean; keep_days: number; otlp_endpoint: string };
   metrics: { token_env?: string | undefined };
   passthrough: { upstream?: string | undefined; body_limit: number; responses: boolean; target: UpstreamTarget | undefined };

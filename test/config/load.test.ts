@@ -175,6 +175,24 @@ test('the shadow’s rules come from their file, as a list or under route_rules'
   }
 });
 
+test('the rollout’s rules come from their file; what is missing or wrong is told', () => {
+  writeFileSync(join(folder, 'canary.yaml'), JSON.stringify([{ id: 'canary', match: '.*', model: 'default_model' }]));
+  const { config, files } = load({ rollout: { rules_file: 'canary.yaml', percent: 5 }, shadow: { rules_file: 'canary.yaml' } });
+  assert.deepEqual(config.rollout, {
+    rules_file: join(folder, 'canary.yaml'),
+    rules: [{ id: 'canary', match: '.*', model: 'default_model' }],
+    percent: 5,
+    by: 'session',
+  });
+  assert.deepEqual(files, [join(folder, 'hermes.yaml'), join(folder, 'canary.yaml')]);
+  assert.throws(() => load({ rollout: { percent: 5 } }), /rollout\.rules_file/);
+  assert.throws(() => load({ rollout: { rules_file: 'canary.yaml' } }), /rollout\.percent/);
+  assert.throws(() => load({ rollout: { rules_file: 'canary.yaml', percent: 101 } }), /rollout\.percent/);
+  assert.throws(() => load({ rollout: { rules_file: 'no-such.yaml', percent: 5 } }), /rollout\.rules_file: .*there is no such file/);
+  writeFileSync(join(folder, 'canary.yaml'), JSON.stringify([{ id: 'canary', match: '.*', model: 'nobody' }]));
+  assert.throws(() => load({ rollout: { rules_file: 'canary.yaml', percent: 5 } }), /canary\.yaml:\d+:\d+.*`nobody` is not a model/s);
+});
+
 test('embedding rules get the provider’s address and key, or builtin with a warning', () => {
   const rules = [{ id: 'r', match: { any: [{ embedding: { examples: ['a'] } }] }, model: 'fast' }];
   const alone = load({ route_rules: rules });
