@@ -81,6 +81,7 @@ class Rounds {
       const taken: Taken = message ? await this.#turn.take(message) : { over: true, message: { role: 'assistant' }, calls: [] };
       facts.waitedMs = (facts.waitedMs ?? 0) + this.#turn.takeWaited();
       if (!taken.over) continue;
+      if (taken.note !== undefined) yield this.#text(taken.note);
       yield* this.#ending(view, taken, usage);
       return;
     }

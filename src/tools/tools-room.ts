@@ -44,6 +44,7 @@ class Tools implements ToolsRoom {
   constructor(deps: ToolsDeps) {
     const { cold, log, environment, metrics } = deps;
     const calls = metrics.counter('hermes_tool_calls_total', 'Calls of server-side tools by the model.', ['tool', 'status']);
+    const loops = metrics.counter('hermes_tool_loops_total', 'Turns that were ended because their tool calls went round in a circle.', ['tool']);
     this.#deps = deps;
     this.#registry = new ToolRegistry(log);
     this.#turnDeps = {
@@ -51,6 +52,7 @@ class Tools implements ToolsRoom {
       params: new ParamsCheck(),
       mixed: new MixedCalls(deps),
       called: (tool, status) => calls.inc({ tool, status }),
+      looped: (tool) => loops.inc({ tool }),
     };
   }
 

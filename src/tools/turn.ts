@@ -5,6 +5,7 @@ import { canonicalJson } from '../wire/canonical.ts';
 import type { ChatMessage, ChatRequest, ToolCall } from '../wire/chat.ts';
 import { isRecord, parseJson, stringifyJson } from '../wire/json.ts';
 import { toLawful, withIds } from './lawful.ts';
+import { LoopGuard } from './loop-guard.ts';
 import { type MixedCalls, toQuestion } from './mixed-calls.ts';
 import type { Offer } from './offer.ts';
 import type { ParamsCheck } from './params.ts';
@@ -17,9 +18,14 @@ export interface TurnDeps {
   params: ParamsCheck;
   mixed: MixedCalls;
   called: (tool: string, status: string) => void;
+  /** A turn was ended because it went round in a circle with this tool. */
+  looped: (tool: string) => void;
 }
-/** Not over: its calls have run, ask the model again. Over: the message that ended the turn, and those of its calls that are the client's. */
-export type Taken = { over: false } | { over: true; message: ChatMessage; calls: ToolCall[] };
+/**
+ * Not over: its calls have run, ask the model again. Over: the message that ended the turn, and those of its calls that are the
+ * client's; `note` is text of hermes' own where the model had nothing to say.
+ */
+export type Taken = { over: false } | { over: true; message: ChatMessage; calls: ToolCall[]; note?: string };
 
 /** A call as the model made it, ready to run or already answered. */
 type Planned = { call: ToolCall; ready?: ReadyCall; answered?: ToolResult };
@@ -31,6 +37,7 @@ export class ToolTurn {
   readonly #deps: TurnDeps;
   readonly #log: RunLog | undefined;
   readonly #occurrences = new Map<string, number>();
+  readonly #loop: LoopGuard | undefined;
   #messages: ChatMessage[];
   #logged: Map<string, string> = new Map();
   #rounds = 0;
@@ -45,6 +52,8 @@ export class ToolTurn {
     this.#deps = deps;
     this.#messages = exchange.request.messages;
     this.#log = offer.sideEffects ? exchange.run?.log : undefined;
+    const guard = exchange.config.tool_loop_guard;
+    this.#loop = guard && new LoopGuard(guard.repeats);
   }
 
   get id(): string {
@@ -72,7 +81,10 @@ export class ToolTurn {
       this.#rounds,
     );
     const own = calls.filter((call) => this.isClients(call.function.name));
-    if (own.length === calls.length || this.#spent) return { over: true, message, calls: own };
+    if (own.length === calls.length || this.#spent) {
+      const note = this.#loop?.tool !== undefined && own.length === 0 && !message.content ? this.#loop.explanation : undefined;
+      return note === undefined ? { over: true, message, calls: own } : { over: true, message: { ...message, content: note }, calls: own, note };
+    }
     let whole: ChatMessage = { ...message, tool_calls: calls };
     if (this.#log) {
       const entry = stringifyJson({ body: this.#exchange.run?.fingerprint, message: whole });
@@ -90,7 +102,7 @@ export class ToolTurn {
     if (this.#rounds === 0) return messages === request.messages ? request : { ...request, messages };
     if (this.#spent) {
       const { tools: _tools, tool_choice: _choice, parallel_tool_calls: _parallel, ...rest } = request;
-      return { ...rest, messages };
+      return { ...rest, messages: this.#loop?.tool === undefined ? messages : [...messages, { role: 'user', content: this.#loop.advice }] };
     }
     // A choice that forces a call would never let the model answer.
     const { tool_choice, ...rest } = request;
@@ -108,9 +120,9 @@ export class ToolTurn {
     return this.#offer.client.has(name);
   }
 
-  /** All rounds are used up: the model answers without tools. */
+  /** All rounds are used up, or lead nowhere: the model answers without tools. */
   get #spent(): boolean {
-    return this.#rounds >= this.#exchange.config.tools_max_rounds;
+    return this.#rounds >= this.#exchange.config.tools_max_rounds || this.#loop?.tool !== undefined;
   }
 
   async #runRound(message: ChatMessage): Promise<Taken> {
@@ -134,7 +146,18 @@ export class ToolTurn {
     this.#exchange.turnMessages ??= [];
     this.#exchange.turnMessages.push(toLawful(message), ...answers);
     this.#rounds++;
+    this.#watch(mine, results);
     return { over: false };
+  }
+
+  #watch(mine: readonly Planned[], results: readonly ToolResult[]): void {
+    if (this.#loop === undefined || this.#loop.tool !== undefined) return;
+    const tool = this.#loop.saw(
+      results.map((result, at) => ({ name: mine[at]?.call.function.name ?? '', arguments: mine[at]?.call.function.arguments ?? '', result })),
+    );
+    if (tool === undefined) return;
+    this.#exchange.trace.span('loop guard', { tool: tool.slice(0, 64) })();
+    this.#deps.looped(this.#offer.tools.has(tool) ? tool : 'other');
   }
 
   async #run({ call, ready, answered }: Planned): Promise<ToolResult> {
