@@ -4,7 +4,7 @@ import type { Ending } from '../ingress/gateway.ts';
 import { isAfter, type KeptTrace, keep, matches, type TraceFilter, toRecord } from '../telemetry/kept-trace.ts';
 
 /** Newest traces in memory, for views. */
-const RING = 5000;
+const RING = 2000;
 const FLUSH_MS = 1000;
 /** Traces stored a second while requests keep coming: at thousands of requests a second the store would do little else. */
 const BUSY_BATCH = 100;
@@ -98,7 +98,7 @@ export class TraceSink {
   }
 
   async get(id: string): Promise<TraceRecord | undefined> {
-    const kept = this.#ring.get(id);
+    const kept = this.#ring.get(id) ?? this.#waiting.find((waiting) => waiting.id === id);
     return kept ? toRecord(kept) : this.#deps.cold.readTrace(id);
   }
 

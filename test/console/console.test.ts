@@ -54,6 +54,11 @@ const signIn = async (page: Page, key = KEY): Promise<void> => {
   await page.fill('input[type=password]', key);
   await page.keyboard.press('Enter');
 };
+/** As an operator: in. */
+const enter = async (page: Page): Promise<void> => {
+  await signIn(page);
+  await page.locator('nav').waitFor();
+};
 const go = async (page: Page, place: string): Promise<void> => {
   await page.evaluate(`location.hash = ${JSON.stringify(`#/${place}`)}`);
 };
@@ -61,7 +66,7 @@ const go = async (page: Page, place: string): Promise<void> => {
 describe('the console in a real browser', WITH_BROWSER, () => {
   it('opens every page with data, without a word in the browser’s console', async () => {
     const page = await open();
-    await signIn(page);
+    await enter(page);
     for (const [name, shows] of Object.entries(SHOWS)) {
       await go(page, name);
       await page.locator('main', { hasText: shows }).waitFor({ timeout: 8000 });
@@ -74,7 +79,7 @@ describe('the console in a real browser', WITH_BROWSER, () => {
   it('leads from a request id to its waterfall, its content and a curl without the key', async () => {
     const answer = await app.chat({ messages: user('where is order 9? [[tool order.query {"order_id":"9"}]]') });
     const page = await open();
-    await signIn(page);
+    await enter(page);
     await page.keyboard.press('2');
     await page.fill('input[name=id]', answer.headers.get('x-request-id') ?? '');
     await page.keyboard.press('Enter');
@@ -90,7 +95,7 @@ describe('the console in a real browser', WITH_BROWSER, () => {
 
   it('shows markup in names and messages as the text that it is', async () => {
     const page = await open();
-    await signIn(page);
+    await enter(page);
     await go(page, `sessions/default/${encodeURIComponent(MARKUP)}`);
     await page.locator('.bubble', { hasText: MARKUP }).first().waitFor({ timeout: 8000 });
     assert.ok((await page.locator('.crumbs').textContent())?.includes(MARKUP));
@@ -102,7 +107,7 @@ describe('the console in a real browser', WITH_BROWSER, () => {
   it('answers the playground, drains and resets an upstream', async () => {
     const page = await open();
     page.on('dialog', (dialog) => void dialog.accept());
-    await signIn(page);
+    await enter(page);
     await go(page, 'routes');
     await page.fill('textarea', 'where is my order');
     await page.click('main form button.primary');
@@ -120,8 +125,7 @@ describe('the console in a real browser', WITH_BROWSER, () => {
 describe('the console and its guests', WITH_BROWSER, () => {
   it('keeps the key in memory alone: nothing is stored, and a reload asks again', async () => {
     const page = await open();
-    await signIn(page);
-    await page.locator('nav').waitFor();
+    await enter(page);
     const stored = await page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])');
     assert.ok(!String(stored).includes(KEY));
     await page.reload();
@@ -147,7 +151,7 @@ describe('the console and its guests', WITH_BROWSER, () => {
 
   it('speaks Chinese, is dark where the system is, and fits a telephone', async () => {
     const page = await open({ locale: 'zh-CN', colorScheme: 'dark', viewport: { width: 390, height: 800 } });
-    await signIn(page);
+    await enter(page);
     await page.locator('h1', { hasText: '总览' }).waitFor();
     assert.equal(await page.evaluate('document.documentElement.lang'), 'zh-CN');
     await go(page, 'traces');
