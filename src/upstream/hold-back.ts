@@ -4,6 +4,7 @@ import type { ChatChunk } from '../wire/chat.ts';
 import { hasContent } from '../wire/chat.ts';
 import { collect } from '../wire/collect.ts';
 import { hold } from '../wire/streams.ts';
+import { type HeldBytes, untilRead } from './held-bytes.ts';
 
 export interface HeldBack {
   /** All of it, from the beginning. */
@@ -18,23 +19,34 @@ export interface Broken {
 }
 
 /**
- * Reads a stream ahead, so that nothing a client sees is taken back: to its first content, or to its end when `complete`.
- * `maxBytes` bounds what is held. A stream that ends with no answer in it is broken, too.
+ * Reads a stream ahead to its first content, so that nothing a client sees is taken back. `maxBytes` bounds what is held. A
+ * stream that ends with no answer in it is broken, too.
  */
-export async function holdBack(stream: ChunkStream, complete: boolean, maxBytes: number): Promise<HeldBack | Broken> {
+export async function holdBack(stream: ChunkStream, maxBytes: number): Promise<HeldBack | Broken> {
   const answer = new AnswerWatch();
-  const held = await hold(stream, complete ? (chunk) => answer.see(chunk) && false : (chunk) => answer.see(chunk), maxBytes);
-  if (held.error) return { error: held.error, content: complete ? await contentOf(held.stream) : null };
-  if (held.ended) {
-    if (answer.seen) return { stream: held.stream, ended: true };
-    return { error: new HermesError('upstream_empty_answer', 'The upstream answered 200 with no answer in it.'), content: null };
-  }
-  if (!complete) return { stream: held.stream, ended: false };
-  const error = new HermesError('overloaded', 'The answer is too large to be held back as a whole; ask without x-hermes-commit: complete.', {
-    retryable: false,
-  });
-  await held.stream.cancel(error);
-  return { error, content: null };
+  const { error, ended, stream: held } = await hold(stream, (chunk) => answer.see(chunk), maxBytes);
+  if (error) return { error, content: null };
+  return ended && !answer.seen ? noAnswer() : { stream: held, ended };
+}
+
+/** The same to the stream's end (`commit: complete`), within what all requests may hold together. */
+export async function holdWhole(stream: ChunkStream, maxBytes: number, heldBytes: HeldBytes): Promise<HeldBack | Broken> {
+  const answer = new AnswerWatch();
+  const { stream: counted, letGo } = heldBytes.fill(stream);
+  const held = await hold(counted, (chunk) => answer.see(chunk) && false, maxBytes);
+  if (held.ended && answer.seen) return { stream: untilRead(held.stream, letGo), ended: true };
+  letGo();
+  if (held.ended) return noAnswer();
+  const error =
+    held.error ??
+    new HermesError('overloaded', 'The answer is too large to be held back as a whole; ask without x-hermes-commit: complete.', { retryable: false });
+  const content = held.error ? await contentOf(held.stream) : null;
+  await stream.cancel(error);
+  return { error, content };
+}
+
+function noAnswer(): Broken {
+  return { error: new HermesError('upstream_empty_answer', 'The upstream answered 200 with no answer in it.'), content: null };
 }
 
 /** Tells the first chunk that makes a stream an answer. */

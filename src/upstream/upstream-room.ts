@@ -6,6 +6,7 @@ import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import { Balancer } from './balancer.ts';
 import { Breakers, isKeyMissing, stateOf } from './breakers.ts';
 import { failover } from './failover.ts';
+import { HeldBytes } from './held-bytes.ts';
 import { Places, placeKey } from './places.ts';
 
 export interface UpstreamDeps {
@@ -16,13 +17,15 @@ export interface UpstreamDeps {
   log: Log;
   /** Where instances share what they learn of upstreams. */
   hot?: HotStore | undefined;
+  /** The memory of answers that are held back as a whole. */
+  held?: HeldBytes | undefined;
 }
 
-export function createUpstreamRoom({ send, environment, metrics, log, hot }: UpstreamDeps): UpstreamRoom {
+export function createUpstreamRoom({ send, environment, metrics, log, hot, held = new HeldBytes() }: UpstreamDeps): UpstreamRoom {
   const breakers = new Breakers({ environment, metrics, log, hot });
   const balancer = new Balancer();
   const places = new Places();
-  const deps = { breakers, balancer, places, environment };
+  const deps = { breakers, balancer, places, environment, held };
   // The administration names upstreams by id; the newest configuration seen says which those are.
   let seen: Config | undefined;
 

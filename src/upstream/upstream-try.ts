@@ -8,7 +8,8 @@ import type { Environment } from '../contracts/telemetry.ts';
 import type { Balancer } from './balancer.ts';
 import type { Permit } from './breaker.ts';
 import type { Breakers } from './breakers.ts';
-import { holdBack } from './hold-back.ts';
+import type { HeldBytes } from './held-bytes.ts';
+import { holdBack, holdWhole } from './hold-back.ts';
 import { DEFAULT_ASIDE_MS, judge, LONGEST_ASIDE_MS, type Verdict } from './retry-policy.ts';
 
 /** What all tries share. */
@@ -16,6 +17,7 @@ export interface TryDeps {
   breakers: Breakers;
   balancer: Balancer;
   environment: Environment;
+  held: HeldBytes;
 }
 export interface Served {
   answer: Answer;
@@ -65,7 +67,8 @@ export class UpstreamTry implements OpenAttempt {
         this.#succeed();
         return { answer, attempt: this };
       }
-      const held = await holdBack(answer.stream, complete, this.#fork.config.server.max_event_bytes);
+      const most = this.#fork.config.server.max_event_bytes;
+      const held = await (complete ? holdWhole(answer.stream, most, this.#deps.held) : holdBack(answer.stream, most));
       if ('error' in held) return this.#fail(held.error, held.content);
       answer.stream = held.stream;
       if (this.#discarded) return await this.#drop(answer, this.#discarded);

@@ -12,6 +12,7 @@ import { compose } from '../../src/pipeline/compose.ts';
 import type { Layer } from '../../src/pipeline/entry.ts';
 import { PipelineExchange } from '../../src/pipeline/exchange.ts';
 import { ExchangeTrace } from '../../src/telemetry/trace.ts';
+import type { HeldBytes } from '../../src/upstream/held-bytes.ts';
 import { toRefusal } from '../../src/upstream/refusal.ts';
 import { createUpstreamRoom } from '../../src/upstream/upstream-room.ts';
 import { batchOf, makeChunk } from '../../src/wire/batch.ts';
@@ -228,10 +229,11 @@ export interface HouseOptions {
   hot?: HotStore;
   /** Instead of scripted upstreams: the real step, over sockets. */
   send?: (exchange: Exchange) => Promise<Answer>;
+  held?: HeldBytes;
 }
 
 /** The plugin `failover` in a real pipeline, over scripted upstreams. */
-export function house(models: ModelEntry[], upstreams: Record<string, Upstream>, { environment, hot, send: realSend }: HouseOptions = {}): House {
+export function house(models: ModelEntry[], upstreams: Record<string, Upstream>, { environment, hot, held, send: realSend }: HouseOptions = {}): House {
   const config = toConfig(models);
   const tries: Tried[] = [];
   const { metrics, values } = gauges();
@@ -257,6 +259,7 @@ export function house(models: ModelEntry[], upstreams: Record<string, Upstream>,
     metrics,
     log: quiet,
     ...(hot ? { hot } : {}),
+    ...(held ? { held } : {}),
   });
   const hooks =
     failoverPlugin.setup?.({ rooms: { upstream: room } as Rooms, config } as Parameters<NonNullable<typeof failoverPlugin.setup>>[0], undefined) ?? {};
