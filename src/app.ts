@@ -5,6 +5,7 @@ import { serveConsole } from './admin/console.ts';
 import { consoleDataRoutes } from './admin/console-data.ts';
 import { costRoutes } from './admin/costs.ts';
 import { debugRoutes } from './admin/debug-route.ts';
+import { keyRoutes } from './admin/keys.ts';
 import { operationRoutes } from './admin/operations.ts';
 import { sessionRoutes } from './admin/sessions.ts';
 import { shadowRoutes } from './admin/shadow-report.ts';
@@ -18,6 +19,7 @@ import type { Registries } from './app/registries.ts';
 import { TraceSink } from './app/trace-sink.ts';
 import type { LoadOptions } from './config/load.ts';
 import { createReloader, type ReloadResult } from './config/reload.ts';
+import { parseRunTimeKey } from './config/run-time-key.ts';
 import type { Config } from './contracts/config.ts';
 import { HermesError } from './contracts/errors.ts';
 import type { Exchange } from './contracts/exchange.ts';
@@ -129,6 +131,7 @@ function createGateway(
       ...debugRoutes(dryRunOf(house)),
       ...shadowRoutes(rooms.shadow),
       ...sessionRoutes({ cold, environment, forget: rooms.sessions.forget }),
+      ...keyRoutes({ book: house.keys, parse: parseRunTimeKey, configured: () => house.generation().config.auth.keys }),
       ...costRoutes({ costs: (query) => costReply(cold, query, house.generation().config.cost.timezone, environment.now()) }),
       ...budgetRoutes({ views: () => house.budgets.views(house.generation().config), lift: (id) => house.budgets.lift(id, house.generation().config) }),
       ...consoleDataRoutes({

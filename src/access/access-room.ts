@@ -8,6 +8,7 @@ import { KeyRing } from './keys.ts';
 import { Nonces } from './nonces.ts';
 import { allows } from './patterns.ts';
 import { Refusals } from './refusals.ts';
+import type { RunTimeKeys } from './run-time-keys.ts';
 import { verifySignature } from './signatures.ts';
 
 export interface AccessDeps {
@@ -15,10 +16,12 @@ export interface AccessDeps {
   log: Log;
   metrics: Metrics;
   environment: Environment;
+  /** Keys beside those of the configuration. */
+  runTimeKeys?: RunTimeKeys;
 }
 
 /** Who asks, and what it may assert. */
-export function createAccessRoom({ hot, log, metrics, environment }: AccessDeps): AccessRoom {
+export function createAccessRoom({ hot, log, metrics, environment, runTimeKeys }: AccessDeps): AccessRoom {
   const refusals = new Refusals({ log, metrics, environment });
   const nonces = new Nonces(hot, environment);
   // Derived from a generation's configuration, so it goes with it.
@@ -47,10 +50,20 @@ export function createAccessRoom({ hot, log, metrics, environment }: AccessDeps)
       try {
         return ringOf(config).find(credential.key, environment.now());
       } catch (thrown) {
-        throw refusals.audit('key', thrown, request);
+        if (runTimeKeys === undefined) throw refusals.audit('key', thrown, request);
+        return addedAtRunTime(runTimeKeys, credential.key, thrown).catch((refusal: unknown) => {
+          throw refusals.audit('key', refusal, request);
+        });
       }
     },
   };
+}
+
+/** The configuration does not know it; `refusal` holds when nobody else does. */
+async function addedAtRunTime(keys: RunTimeKeys, key: string, refusal: unknown): Promise<Principal> {
+  const principal = await keys.find(key);
+  if (principal === undefined) throw refusal;
+  return principal;
 }
 
 function toCaller({ ask, request }: Pick<Exchange, 'ask' | 'request'>, principal: Principal): Caller {

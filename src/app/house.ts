@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createAccessRoom } from '../access/access-room.ts';
+import { RunTimeKeys } from '../access/run-time-keys.ts';
 import { createAccountingRoom } from '../accounting/accounting-room.ts';
 import { Budgets } from '../accounting/budgets.ts';
 import { Ledger, withBooks } from '../accounting/ledger.ts';
@@ -53,6 +54,8 @@ export interface House {
   readonly rooms: Rooms;
   readonly hot: HotStore;
   readonly cold: ColdStore;
+  /** Keys beside those of the configuration. */
+  readonly keys: RunTimeKeys;
   readonly doors: ReadonlyMap<string, Door>;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly recorder: Recorder;
@@ -89,7 +92,8 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   const accounting = createAccountingRoom();
   accounting.onCall((call) => recorder.called(generation().config, call));
   accounting.onCall((call, { cost }) => ledger.add(call, cost.timezone));
-  const access = createAccessRoom(deps);
+  const keys = new RunTimeKeys(deps);
+  const access = createAccessRoom({ ...deps, runTimeKeys: keys });
   const budgets = new Budgets({ ...deps, cold: stored, ledger, allows: access.allows, post: postWebhook });
   accounting.onCall((call, inUse) => budgets.heard(call, inUse));
   const context = createContextRoom(deps);
@@ -146,6 +150,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
     rooms,
     hot,
     cold,
+    keys,
     doors,
     providers,
     recorder,

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import { CommandFailed } from './command-failed.ts';
+import { registerKeyStoreCommands } from './key-store.ts';
 
 interface NewKeyOptions {
   service?: string;
@@ -17,9 +18,9 @@ interface NewKeyOptions {
 const KEY_BYTES = 32;
 
 export function registerKeyCommands(program: Command): void {
-  program
-    .command('key')
-    .description('API keys.')
+  const keys = program.command('key').description('API keys.');
+  registerKeyStoreCommands(keys);
+  keys
     .command('new <id>')
     .description('Make a strong key: shown once, with its SHA-256 and the YAML to paste. Nothing is stored.')
     .option('--service <service>', 'the service that it stands for (default: the id)')

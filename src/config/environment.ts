@@ -65,6 +65,13 @@ export function isWeak(key: string): boolean {
   return key.length < 20 || /^[A-Za-z]+[-_.]?\d+$/.test(key);
 }
 
+/** What a key does not say follows from what it says. */
+export function withDefaults(key: ConfigFile['auth']['keys'][number]): KeyConfig {
+  const service = key.service ?? key.id;
+  const project = key.project ?? service;
+  return { ...key, service, services: key.services ?? [service], project, projects: key.projects ?? [project] };
+}
+
 const EVERYTHING = { services: ['*'], projects: ['*'], models: ['*'], tools: ['*'], user_levels: ['*'], priorities: ['*'] };
 /** All keys: the file's, `API_KEY`, `ADMIN_API_KEY`; with no way in at all, one for this run. */
 export function toKeys(
@@ -72,11 +79,7 @@ export function toKeys(
   secrets: ReadonlyMap<string, string>,
   previous: string | undefined,
 ): { keys: KeyConfig[]; generatedKey: string | undefined } {
-  const keys: KeyConfig[] = file.auth.keys.map((key) => {
-    const service = key.service ?? key.id;
-    const project = key.project ?? service;
-    return { ...key, service, services: key.services ?? [service], project, projects: key.projects ?? [project] };
-  });
+  const keys: KeyConfig[] = file.auth.keys.map(withDefaults);
   const implied = (name: string, admin: boolean) => {
     if (!secrets.has(name) || keys.some((key) => key.key_env === name)) return;
     keys.push({ id: name, key_env: name, service: 'default', project: 'default', ...EVERYTHING, admin, passthrough: [...DEFAULT_PASSTHROUGH] });

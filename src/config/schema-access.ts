@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { DEFAULT_PASSTHROUGH } from '../access/passthrough-paths.ts';
 import { decimal, environmentName, flag, id, patterns, priority, seconds, text, whole } from './values.ts';
 
-const key = z.strictObject({
+export const key = z.strictObject({
   id: id().describe('Name of the key in books, limits and logs; unique.'),
   key_env: environmentName().optional().describe('Variable that holds the key. Unset or blank refuses the start. This or `sha256`.'),
   sha256: z
