@@ -12,6 +12,7 @@ interface Head {
   finishReason?: string | undefined;
   upstreamFinishReason?: string | undefined;
   toolCalls?: Facts['toolCalls'];
+  maker?: string | undefined;
   /** Guards that flagged it. */
   guard?: string | undefined;
 }
@@ -66,10 +67,10 @@ export function toKeptAnswer(answer: Answer, body: Buffer, completion: ChatCompl
     ({ finish_reason, message }) => WHOLE.has(finish_reason ?? '') && Boolean(message.content || message.tool_calls?.length),
   );
   if (completion.choices.length === 0 || !whole) return undefined;
-  const { model, upstream, upstreamFinishReason, toolCalls } = facts;
+  const { model, upstream, upstreamFinishReason, toolCalls, maker } = facts;
   const usage = facts.usage ?? completion.usage ?? undefined;
   const finishReason = facts.finishReason ?? completion.choices[0]?.finish_reason ?? undefined;
-  return new KeptAnswer({ at: now, model, upstream, usage, finishReason, upstreamFinishReason, toolCalls, guard: answer.headers[GUARD_HEADER] }, body);
+  return new KeptAnswer({ at: now, model, upstream, usage, finishReason, upstreamFinishReason, toolCalls, maker, guard: answer.headers[GUARD_HEADER] }, body);
 }
 
 /** A whole body's bytes in OpenAI's form: as they came where they came so. */

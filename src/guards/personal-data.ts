@@ -57,7 +57,6 @@ export function findPhones(text: string): Span[] {
 }
 
 export function findEmails(text: string): Span[] {
-  if (!text.includes('@')) return [];
   return [...text.matchAll(EMAIL)].map(({ index, 0: { length } }) => ({ start: index, end: index + length }));
 }
 

@@ -16,18 +16,22 @@ export interface Hit extends Span {
 }
 
 interface Detector {
+  /** Without it there is nothing to find: most pieces of a stream are a word without digits. */
+  needs: RegExp;
   find(folded: string): Span[];
   open(folded: string): number;
 }
+const DIGIT = /\d/;
+const LONG_WORD = /[A-Za-z0-9_.-]{16}/;
 const DETECTORS: Readonly<Record<Detection, Detector>> = {
-  card: { find: findCards, open: openNumber },
-  phone: { find: findPhones, open: openNumber },
-  cn_id: { find: findCnIds, open: openNumber },
-  iban: { find: findIbans, open: openIban },
-  email: { find: findEmails, open: openWord },
-  api_key: { find: findApiKeys, open: openWord },
-  jwt: { find: findJwts, open: openWord },
-  private_key: { find: findPrivateKeys, open: openPrivateKey },
+  card: { needs: DIGIT, find: findCards, open: openNumber },
+  phone: { needs: DIGIT, find: findPhones, open: openNumber },
+  cn_id: { needs: DIGIT, find: findCnIds, open: openNumber },
+  iban: { needs: DIGIT, find: findIbans, open: openIban },
+  email: { needs: /@/, find: findEmails, open: openWord },
+  api_key: { needs: LONG_WORD, find: findApiKeys, open: openWord },
+  jwt: { needs: LONG_WORD, find: findJwts, open: openWord },
+  private_key: { needs: /-----BEGIN/, find: findPrivateKeys, open: openPrivateKey },
 };
 /** In this order: what is found first names the placeholder. */
 const OF_KIND: Readonly<Record<string, readonly Detection[]>> = {
@@ -38,7 +42,7 @@ const OF_KIND: Readonly<Record<string, readonly Detection[]>> = {
 /** The guards of one direction that look at text, compiled. */
 export class TextRules {
   readonly guards: readonly GuardConfig[];
-  readonly #detectors: { guard: GuardConfig; kind: string; find: Detector['find'] }[] = [];
+  readonly #detectors: (Pick<Detector, 'needs' | 'find'> & { guard: GuardConfig; kind: string })[] = [];
   readonly #opens: readonly Detector['open'][];
   readonly #words: { guard: GuardConfig; finder: WordFinder }[] = [];
 
@@ -48,8 +52,8 @@ export class TextRules {
     for (const guard of guards) {
       for (const kind of OF_KIND[guard.kind] ?? []) {
         if (guard.detect && !guard.detect.includes(kind)) continue;
-        const { find, open } = DETECTORS[kind];
-        this.#detectors.push({ guard, kind, find });
+        const { needs, find, open } = DETECTORS[kind];
+        this.#detectors.push({ guard, kind, needs, find });
         opens.add(open);
       }
       if (guard.kind === 'block_list') this.#words.push({ guard, finder: createWordFinder(guard.words ?? []) });
@@ -71,7 +75,9 @@ export class TextRules {
     let open = text.length;
     if (this.#detectors.length > 0) {
       const folded = fold(text);
-      for (const { guard, kind, find } of this.#detectors) for (const span of find(folded)) hits.push({ ...span, kind, guard });
+      for (const { guard, kind, needs, find } of this.#detectors) {
+        if (needs.test(folded)) for (const span of find(folded)) hits.push({ ...span, kind, guard });
+      }
       for (const opens of this.#opens) open = Math.min(open, opens(folded));
     }
     for (const { guard, finder } of this.#words) {
