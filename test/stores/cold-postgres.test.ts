@@ -71,6 +71,17 @@ describe('a PostgreSQL', needs, () => {
     assert.doesNotMatch(JSON.stringify(log.lines), /127\.0\.0\.1/);
     await store.close();
   });
+  it('that is killed under queries fails these, and nothing else', async () => {
+    const store = await opened(await server.createDatabase());
+    await store.appendTurn(turn('s', 0, 'x'));
+    const waiting = Promise.allSettled(Array.from({ length: 5 }, (_, i) => store.appendTurn(turn(`s${i}`, 0, 'y'.repeat(200_000)))));
+    await server.kill();
+    await waiting;
+    await server.start();
+    await until(() => store.healthy(), 'it was not used again', 5000);
+    assert.equal((await store.readSession('shop', 's', 10))?.total, 2);
+    await store.close();
+  });
   it('that is frozen is away within its limit, and doubles nothing when it thaws', async () => {
     const store = await opened(await server.createDatabase());
     await store.appendTurn(turn('s', 0, 'x'));

@@ -94,6 +94,8 @@ class PooledConnections implements Connections {
     });
     // An idle connection that the server closed: the pool has dropped it already.
     pool.on('error', () => {});
+    // One that is lost with a query on it says so twice: to the query, and as an event that would end the process where nobody listens.
+    pool.on('connect', (client) => void client.on('error', () => {}));
   }
 
   async #probe(): Promise<void> {
