@@ -62,7 +62,10 @@ export interface Field {
   close(): Promise<void>;
 }
 /** `names` are models of the strict fake, `openai` and `anthropic` names of the raw server's in either form. */
-export async function openField(lists: { strict?: string[]; openai?: string[]; anthropic?: string[] }, config: object = {}): Promise<Field> {
+export async function openField(
+  lists: { strict?: string[]; openai?: string[]; anthropic?: string[] },
+  { server = {}, ...config }: { server?: object; [block: string]: unknown } = {},
+): Promise<Field> {
   const [fake, raw] = [await createFakeUpstream(), await createRaw()];
   const plain = { failover: { max_attempts: 1 }, pricing: { input_per_million: 1, output_per_million: 2 } };
   const models = [
@@ -70,7 +73,7 @@ export async function openField(lists: { strict?: string[]; openai?: string[]; a
     ...(lists.openai ?? []).map((id) => ({ id, provider: 'openai', model_name: id, api_base: `${raw.url}/v1`, api_key_env: 'UP_KEY', ...plain })),
     ...(lists.anthropic ?? []).map((id) => ({ id, provider: 'anthropic', model_name: id, api_base: raw.url, api_key_env: 'UP_KEY', ...plain })),
   ];
-  const app = await startApp({ models, ...config }, { env: { UP_KEY: 'sk-up' } });
+  const app = await startApp({ models, server: { drain_timeout_ms: 1000, ...server }, ...config }, { env: { UP_KEY: 'sk-up' } });
   return {
     app,
     fake,
