@@ -4,7 +4,7 @@ import type { ColdStore } from '../../src/contracts/cold-store.ts';
 import { type HotStore, StoreUnavailable } from '../../src/contracts/hot-store.ts';
 import createSqlJs from '../../src/stores/cold/sqljs.ts';
 import createMemory from '../../src/stores/hot/memory.ts';
-import { storeOptions } from '../stores/fixture.ts';
+import { exchange, storeOptions, turn } from '../stores/fixture.ts';
 import { answer, house, says, sharedContext, story } from './session-kit.ts';
 
 interface Switch {
@@ -153,5 +153,24 @@ describe('a cold store that is away', () => {
     assert.deepEqual(await h.stored('new'), [...story('a', 'b', 'c'), 'a:re: c']);
     assert.deepEqual((await h.say('s', 'four')).seen, story('one', 'two', 'three', 'four'));
     await sharedContext.close();
+  });
+});
+
+describe('a session of 5,000 messages', () => {
+  it('is read from cold with one query, and is hot afterwards as any other', async () => {
+    const cold = await coldStore();
+    const hot = sharedHot();
+    for (let version = 0; version < 10; version++)
+      await cold.store.appendTurn(turn('long', version, '', { messages: Array.from({ length: 250 }, (_, i) => exchange(`${version}.${i}`)).flat() }));
+    const h = await house({ hot: hot.store, cold: cold.store });
+    const before = { ...cold.state.calls };
+    const asked = () => Object.entries(cold.state.calls).flatMap(([name, calls]) => (calls === before[name] ? [] : [`${name} ${calls - (before[name] ?? 0)}`]));
+    const told = await h.say('long', 'next');
+    assert.equal(told.seen?.length, 51);
+    assert.deepEqual(asked(), ['appendTurn 1', 'readSession 1']);
+    await h.say('long', 'and next');
+    assert.deepEqual(asked(), ['appendTurn 2', 'readSession 1']);
+    assert.equal((await hot.store.getSession('shop:long'))?.messages.length, 50);
+    await h.close();
   });
 });
