@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { startNginx, stopAll } from './parts/servers.ts';
-import { createSubjects } from './parts/subjects.ts';
+import { createSubjects, KEY } from './parts/subjects.ts';
 import { type Load, type Measured, measure, median } from './parts/wrk.ts';
 
 const quick = process.argv.includes('--quick');
@@ -11,6 +11,7 @@ const onlyAt = process.argv.indexOf('--only');
 const only = onlyAt < 0 ? undefined : process.argv[onlyAt + 1]?.split(',');
 const rounds = quick ? 3 : 5;
 const seconds = quick ? 2 : 4;
+const warmUp = quick ? 3 : 6;
 
 /** 800 bytes: a system prompt, a short talk and a question. */
 const BODY = {
@@ -32,13 +33,25 @@ interface Scenario {
 const load = (path: string, body: object): Load => ({
   path,
   body: JSON.stringify(body),
-  headers: { 'content-type': 'application/json', authorization: 'Bearer sk-bench-5f0c1d7ab2e94d88' },
+  headers: { 'content-type': 'application/json', authorization: `Bearer ${KEY}` },
   connections: 32,
   seconds,
 });
+const CHAT = '/v1/chat/completions';
 const SCENARIOS: Scenario[] = [
-  { name: 'json', title: 'JSON chat', load: load('/v1/chat/completions', BODY) },
-  { name: 'sse', title: 'SSE chat, 50 events in one packet', load: load('/v1/chat/completions', { ...BODY, model: 'stream_model', stream: true }) },
+  { name: 'json', title: 'JSON chat', load: load(CHAT, BODY) },
+  { name: 'sse', title: 'SSE chat, 50 events in one packet', load: load(CHAT, { ...BODY, model: 'stream_model', stream: true }) },
+  {
+    name: 'body',
+    title: 'JSON chat, a body of 100 kB',
+    load: load(CHAT, { ...BODY, messages: [...BODY.messages, { role: 'user', content: 'Where is it? '.repeat(8_000) }] }),
+  },
+  { name: 'anthropic', title: 'JSON chat, Anthropic upstream (the bare proxy: OpenAI)', load: load(CHAT, { ...BODY, model: 'claude_model' }) },
+  {
+    name: 'anthropic-sse',
+    title: 'SSE chat, Anthropic upstream, 50 events in one packet (the bare proxy: OpenAI)',
+    load: load(CHAT, { ...BODY, model: 'claude_stream_model', stream: true }),
+  },
 ];
 
 const nginx = await startNginx();
@@ -50,8 +63,15 @@ for (const scenario of SCENARIOS.filter(({ name }) => !only || only.includes(nam
   const results = new Map<string, Measured[]>();
   for (let round = -1; round < rounds; round++) {
     for (const subject of subjects.for(scenario.name)) {
-      const measured = await measure(subject, { ...scenario.load, path: `${subject.prefix}${scenario.load.path}`, seconds: round < 0 ? 1 : seconds });
-      if (measured.errors > 0) throw new Error(`${subject.name} gave ${measured.errors} errors in ${scenario.title}`);
+      const headers = { ...scenario.load.headers, ...subject.headers };
+      // Before the first round comes a warm-up: a compiler at work is no steady state.
+      const measured = await measure(subject, {
+        ...scenario.load,
+        headers,
+        path: `${subject.prefix}${scenario.load.path}`,
+        seconds: round < 0 ? warmUp : seconds,
+      });
+      if (measured.errors > 0 && subject.name !== 'portkey') throw new Error(`${subject.name} gave ${measured.errors} errors in ${scenario.title}`);
       if (round >= 0) results.set(subject.name, [...(results.get(subject.name) ?? []), measured]);
     }
     process.stderr.write(`${scenario.title}: round ${round + 1} of ${rounds}\n`);
@@ -60,15 +80,15 @@ for (const scenario of SCENARIOS.filter(({ name }) => !only || only.includes(nam
     '',
     `### ${scenario.title}`,
     '',
-    '| | requests/s | to bare | p50 ms | p99 ms | p99 to bare | CPU µs/request | RSS MB |',
-    '| --- | --- | --- | --- | --- | --- | --- | --- |',
+    '| | requests/s | to bare | p50 ms | p99 ms | p99 to bare | CPU µs/request | RSS MB | errors |',
+    '| --- | --- | --- | --- | --- | --- | --- | --- | --- |',
   );
   const bare = results.get('bare proxy') ?? [];
   for (const [name, list] of results) {
     const ratio = (pick: (m: Measured) => number): string => median(list.map((m, index) => pick(m) / pick(bare[index] ?? m))).toFixed(2);
     const middle = (pick: (m: Measured) => number, digits = 0): string => median(list.map(pick)).toFixed(digits);
     lines.push(
-      `| ${name} | ${middle((m) => m.requestsPerSecond)} | ${ratio((m) => m.requestsPerSecond)} | ${middle((m) => m.p50Ms, 2)} | ${middle((m) => m.p99Ms, 2)} | ${ratio((m) => m.p99Ms)} | ${middle((m) => m.cpuMicros)} | ${middle((m) => m.rssMb)} |`,
+      `| ${name} | ${middle((m) => m.requestsPerSecond)} | ${ratio((m) => m.requestsPerSecond)} | ${middle((m) => m.p50Ms, 2)} | ${middle((m) => m.p99Ms, 2)} | ${ratio((m) => m.p99Ms)} | ${middle((m) => m.cpuMicros)} | ${middle((m) => m.rssMb)} | ${middle((m) => m.errors)} |`,
     );
   }
 }

@@ -92,13 +92,48 @@ function sse(): string {
   return `${event([{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }])}${words.join('')}${event([{ index: 0, delta: {}, finish_reason: 'stop' }])}${event([], { usage: { prompt_tokens: 120, completion_tokens: 96, total_tokens: 216 } })}data: [DONE]\n\n`;
 }
 
+const MESSAGE = JSON.stringify({
+  id: 'msg_bench',
+  type: 'message',
+  role: 'assistant',
+  model: 'bench-model',
+  content: [{ type: 'text', text: 'The order 20240515 left the warehouse this morning and will be with you tomorrow. '.repeat(6) }],
+  stop_reason: 'end_turn',
+  stop_sequence: null,
+  usage: { input_tokens: 120, output_tokens: 96 },
+});
+function anthropicSse(): string {
+  const event = (value: { type: string; [field: string]: unknown }) => `event: ${value.type}\ndata: ${JSON.stringify(value)}\n\n`;
+  const words = Array.from({ length: EVENTS }, (_, index) =>
+    event({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: `word${index} ` } }),
+  );
+  const message = {
+    id: 'msg_bench',
+    type: 'message',
+    role: 'assistant',
+    model: 'bench-model',
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage: { input_tokens: 120, output_tokens: 1 },
+  };
+  return [
+    event({ type: 'message_start', message }),
+    event({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } }),
+    ...words,
+    event({ type: 'content_block_stop', index: 0 }),
+    event({ type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 96 } }),
+    event({ type: 'message_stop' }),
+  ].join('');
+}
+
 /** A fast upstream: nginx answering a fixed completion, or the whole of a fixed stream in one packet (`/sse/…`). */
 export async function startNginx(): Promise<Server> {
   const port = await freePort();
   const folder = scratch();
   mkdirSync(join(folder, 'html'));
-  writeFileSync(join(folder, 'html', 'completion.json'), COMPLETION);
-  writeFileSync(join(folder, 'html', 'stream.txt'), sse());
+  const answers = { 'completion.json': COMPLETION, 'stream.txt': sse(), 'message.json': MESSAGE, 'events.txt': anthropicSse() };
+  for (const [name, text] of Object.entries(answers)) writeFileSync(join(folder, 'html', name), text);
   const config = `daemon off; worker_processes 1; pid ${folder}/nginx.pid; error_log ${folder}/error.log crit;
 events { worker_connections 4096; }
 http {
@@ -109,6 +144,10 @@ http {
     # An internal redirect to a path turns the POST into the GET that static files want.
     location = /v1/chat/completions { error_page 405 =200 /completion.json; return 405; }
     location = /sse/v1/chat/completions { error_page 405 =200 /stream.txt; return 405; }
+    location = /anthropic/v1/messages { error_page 405 =200 /message.json; return 405; }
+    location = /anthropic-sse/v1/messages { error_page 405 =200 /events.txt; return 405; }
+    location = /message.json { internal; default_type application/json; root ${folder}/html; }
+    location = /events.txt { internal; types { } default_type text/event-stream; root ${folder}/html; }
     location = /completion.json { internal; default_type application/json; root ${folder}/html; }
     location = /stream.txt { internal; types { } default_type text/event-stream; root ${folder}/html; }
   }
