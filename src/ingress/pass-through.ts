@@ -10,6 +10,7 @@ import { isRecord } from '../wire/json.ts';
 import type { Gateway } from './gateway.ts';
 import { beginBare } from './identified.ts';
 import { parseBody } from './parse-body.ts';
+import { PassedCall } from './passed-call.ts';
 import { readBody } from './read-body.ts';
 import { hidesSeparators, isPassedThrough, normalisePath } from './router.ts';
 import { sendError } from './whole-reply.ts';
@@ -55,7 +56,9 @@ export function createPassThrough(gateway: Gateway): PassThrough {
     outgoing.once('response', (incoming) => incoming.once('end', () => (over = true)));
     response.once('close', () => over || outgoing.destroy());
   });
-  proxy.on('proxyRes', (incoming, _request, response) => {
+  const passing = new WeakMap<IncomingMessage, PassedCall>();
+  proxy.on('proxyRes', (incoming, request, response) => {
+    passing.get(request)?.watch(incoming);
     // The proxy pipes; a pipe does not tell the client that the other end broke off.
     incoming.once('close', () => {
       if (!incoming.complete) response.destroy();
@@ -97,7 +100,15 @@ export function createPassThrough(gateway: Gateway): PassThrough {
         const answer = await generation.proxy(exchange, async () => {
           const target = permit(exchange);
           const buffered = await heldToModels(gateway, exchange, request);
-          await forward(target, exchange, request, response, buffered);
+          const call = new PassedCall(gateway, exchange, target);
+          passing.set(request, call);
+          try {
+            await forward(target, exchange, request, response, buffered);
+          } catch (thrown) {
+            call.end(toHermesError(thrown).code);
+            throw thrown;
+          }
+          call.end(exchange.cancelled?.code);
           exchange.answer = { status: response.statusCode, body: null, facts: { route: 'passthrough', upstream: target.id } };
           return exchange.answer as NonNullable<Exchange['answer']>;
         });
