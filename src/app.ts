@@ -138,6 +138,7 @@ function createGateway(
         config: () => house.generation().config,
         metrics,
         lint: () => lintConfig(house.generation().config, parts.matchers, rooms.access.allows),
+        statistics: rooms.routing.statistics,
       }),
       ...operationRoutes({ config: () => house.generation().config, upstream: rooms.upstream, plugins: () => house.generation().plugins, reload }),
     ]),
@@ -151,7 +152,7 @@ function createGateway(
   };
 }
 
-/** What is true at this moment is read when somebody asks: requests in flight, and breakers whose time is over. */
+/** What is true at this moment is read when somebody asks: requests in flight, breakers whose time is over, the default's share. */
 function withPresent(metrics: Metrics, inFlight: ReadonlySet<Exchange>, { rooms, generation }: House): Metrics {
   const gauge = metrics.gauge('hermes_requests_in_flight', 'Chat requests whose answer is not over.');
   return {
@@ -159,6 +160,7 @@ function withPresent(metrics: Metrics, inFlight: ReadonlySet<Exchange>, { rooms,
     text() {
       gauge.set({}, inFlight.size);
       rooms.upstream.states(generation().config);
+      rooms.routing.statistics(generation().config);
       return metrics.text();
     },
   };

@@ -1,4 +1,5 @@
 import type { Config } from '../contracts/config.ts';
+import type { RouteStatistics } from '../contracts/rooms.ts';
 import type { Metrics } from '../contracts/telemetry.ts';
 import type { AdminRoute } from './route.ts';
 
@@ -7,18 +8,21 @@ export interface ConsoleDataDeps {
   metrics: Pick<Metrics, 'text' | 'contentType'>;
   /** What is to be said about the rules as the file has them. */
   lint(): readonly object[];
+  /** What the rules have decided so far. */
+  statistics(config: Config): RouteStatistics;
 }
 
 /** What only the console asks for: the rules with their lint, the tools, and the metrics for an admin key where they need a token of their own. */
-export function consoleDataRoutes({ config, metrics, lint }: ConsoleDataDeps): AdminRoute[] {
+export function consoleDataRoutes({ config, metrics, lint, statistics }: ConsoleDataDeps): AdminRoute[] {
   return [
     { method: 'GET', pattern: '/admin/metrics', handle: async () => ({ contentType: metrics.contentType, body: await metrics.text() }) },
     {
       method: 'GET',
       pattern: '/admin/routes',
       handle() {
-        const { route_rules, registry } = config();
-        return { body: { rules: route_rules, default_model: registry.defaultModel, lint: lint() } };
+        const current = config();
+        const { route_rules, registry } = current;
+        return { body: { rules: route_rules, default_model: registry.defaultModel, lint: lint(), statistics: statistics(current) } };
       },
     },
     {

@@ -100,6 +100,9 @@ export interface SessionTurn {
   historyTokens: number;
 }
 
+/** Whose rules decided while a rollout is on. */
+export type Arm = 'live' | 'candidate';
+
 export interface RouteDecision {
   /** The rule's id, `default` when nothing hit, `none` when the rules were skipped. */
   rule: string;
@@ -109,6 +112,8 @@ export interface RouteDecision {
   tools: readonly string[] | undefined;
   /** The caller named the model itself. */
   explicit: boolean;
+  /** Set while a rollout is on and the rules decided. */
+  arm?: Arm;
   priority?: Priority;
   /** What the schedule or a budget did: the entry's id, and the model before it. */
   costRule?: string;

@@ -133,10 +133,25 @@ export interface RouteEngine {
   /** The same decision by the same rules, with reasons; counts nothing. Throws what `decide` throws. */
   explain(subject: RouteSubject): Promise<RouteExplanation>;
 }
+/** Of `GET /admin/routes`. Shares are 0 to 1, of the requests that the rules decided. */
+export interface RouteStatistics {
+  /** ISO 8601. */
+  since: string;
+  decisions: number;
+  /** Of the newest 200: what only the default took. */
+  default_share: number | null;
+  /** Of the (up to) 2,000 before these; null while there are too few. */
+  usual_default_share: number | null;
+  drifting: boolean;
+  rules: { rule: string; hits: number; share: number | null; last_hit: string | null }[];
+  rollout: { percent: number; by: 'session' | 'user' | 'key'; live: number; candidate: number } | null;
+}
 export interface RoutingRoom {
   /** Compiles a generation's rules; throws a plain Error naming the rule. */
   compile(config: Config): RouteEngine;
-  /** The same for other rules under the same configuration (shadow); its decisions are not counted. */
+  /** What live decisions came to, in this process since its start. */
+  statistics(config: Config): RouteStatistics;
+  /** The same for other rules under the same configuration (shadow, replay); its decisions are not counted. */
   compileRules(config: Config, rules: readonly RuleConfig[]): RouteEngine;
   /** A text's vector (length 1) by the `embedding` block, kept for a while; undefined: the service is away. */
   embed(config: Config, text: string, signal: AbortSignal): Promise<Float32Array | undefined>;

@@ -1,9 +1,11 @@
 import type { Config } from '../contracts/config.ts';
-import type { RouteDecision } from '../contracts/exchange.ts';
+import type { Arm, RouteDecision } from '../contracts/exchange.ts';
 import type { RouteEngine, RouteSubject } from '../contracts/rooms.ts';
 import type { Environment } from '../contracts/telemetry.ts';
 import { type Allows, checkModel, namedModel } from './choose-model.ts';
+import { armOf } from './rollout.ts';
 import { RouteQuestion } from './route-question.ts';
+import type { Decided } from './route-statistics.ts';
 import type { CompiledRule, RuleSet } from './rule-set.ts';
 import type { TurnDecisions } from './turn-decisions.ts';
 
@@ -16,15 +18,23 @@ export interface EngineParts {
   allows: Allows;
   environment: Environment;
   /** Told of each live decision. */
-  count: (rule: string) => void;
+  heard: (decided: Decided) => void;
+  /** The rules that decide a share of the requests instead; absent for candidate rules themselves. */
+  candidate: RuleSet | undefined;
   /** Of live turns; absent for candidate rules. */
   turns: TurnDecisions | undefined;
 }
 
 export function createEngine(parts: EngineParts): RouteEngine {
-  const { set, config, allows, environment, count, turns } = parts;
+  const { set, config, allows, environment, heard, turns, candidate } = parts;
 
-  function decisionOf(rule: CompiledRule | undefined, subject: RouteSubject): RouteDecision {
+  function armFor(subject: RouteSubject): Arm | undefined {
+    return candidate && config.rollout && armOf(config.rollout, subject);
+  }
+  function rulesOf(arm: Arm | undefined): RuleSet {
+    return arm === 'candidate' && candidate ? candidate : set;
+  }
+  function decisionOf(rule: CompiledRule | undefined, arm: Arm | undefined, subject: RouteSubject): RouteDecision {
     const id = rule?.config.model ?? DEFAULT_MODEL;
     const model = id === DEFAULT_MODEL ? config.registry.defaultModel : (config.registry.find(id)?.id ?? id);
     checkModel(model, 'model', subject.principal, config, allows);
@@ -34,6 +44,7 @@ export function createEngine(parts: EngineParts): RouteEngine {
       model,
       tools: rule ? (rule.config.tools ?? []) : undefined,
       explicit: false,
+      ...(arm && { arm }),
       ...(priority !== undefined && { priority }),
     };
   }
@@ -52,15 +63,17 @@ export function createEngine(parts: EngineParts): RouteEngine {
 
   return {
     decide(exchange) {
-      const settled = (decision: RouteDecision): RouteDecision => {
-        count(decision.rule);
+      const settled = (decision: RouteDecision, caught?: boolean): RouteDecision => {
+        heard({ rule: decision.rule, caught, arm: decision.arm });
         turns?.remember(exchange, decision);
         return decision;
       };
       const known = explicitDecision(exchange) ?? continued(exchange);
       if (known) return settled(known);
-      const decided = (rule: CompiledRule | undefined): RouteDecision => settled(decisionOf(rule, exchange));
-      const rule = set.first(new RouteQuestion(exchange, environment.now()));
+      const arm = armFor(exchange);
+      // A rule that takes everything is the default, whatever its name is.
+      const decided = (rule: CompiledRule | undefined) => settled(decisionOf(rule, arm, exchange), rule === undefined || rule.condition.always === true);
+      const rule = rulesOf(arm).first(new RouteQuestion(exchange, environment.now()));
       return rule instanceof Promise ? rule.then(decided) : decided(rule);
     },
     async explain(subject) {
@@ -71,9 +84,10 @@ export function createEngine(parts: EngineParts): RouteEngine {
       }
       const turn = continued(subject);
       if (turn) return { decision: turn, rule: turn.rule, why: 'a tool continuation keeps what its turn was decided by', earlier: [] };
-      const { rule, verdict, earlier } = await set.firstWithReasons(new RouteQuestion(subject, environment.now()));
-      const decision = decisionOf(rule, subject);
-      const why = verdict?.why ?? 'no rule hit, so the default model serves';
+      const arm = armFor(subject);
+      const { rule, verdict, earlier } = await rulesOf(arm).firstWithReasons(new RouteQuestion(subject, environment.now()));
+      const decision = decisionOf(rule, arm, subject);
+      const why = `${verdict?.why ?? 'no rule hit, so the default model serves'}${arm === 'candidate' ? ', by the candidate rules of the rollout' : ''}`;
       return { decision, rule: decision.rule, why, ...(verdict?.score !== undefined && { score: verdict.score }), earlier };
     },
   };

@@ -11,6 +11,7 @@ import { ExampleBank } from './embedding/example-bank.ts';
 import { VectorCache } from './embedding/vector-cache.ts';
 import { createEngine } from './engine.ts';
 import { type LintCode, type LintSource, lintRules } from './lint.ts';
+import { createRouteStatistics } from './route-statistics.ts';
 import { type CompiledRule, RuleSet } from './rule-set.ts';
 import { TurnDecisions } from './turn-decisions.ts';
 
@@ -34,16 +35,22 @@ const TOLD_ON_LOAD: ReadonlySet<LintCode> = new Set(['unreachable', 'shadowed', 
 
 function lintSourceOf(config: Config, rules: readonly CompiledRule[]): LintSource {
   const listed = rules.map(({ config: { id, match, model, tools } }) => ({ id, match, model, tools: tools ?? [], line: undefined }));
-  return { rules: listed, models: undefined, tools: new Set([...config.tools.map(({ id }) => id), ...config.tool_sources.map(({ id }) => `${id}.*`)]), keyTools: undefined, tested: undefined };
+  return {
+    rules: listed,
+    models: undefined,
+    tools: new Set([...config.tools.map(({ id }) => id), ...config.tool_sources.map(({ id }) => `${id}.*`)]),
+    keyTools: undefined,
+    tested: undefined,
+  };
 }
 
 /** Engines of the configurations and rule lists in use; embedders, vectors and breakers outlive a reload. */
 export function createRoutingRoom(deps: RoutingDeps): RoutingRoom {
   const engines = new WeakMap<Config, RouteEngine>();
-  const candidates = new WeakMap<Config, WeakMap<readonly RuleConfig[], RouteEngine>>();
   const vectors = new LRUCache<string, VectorCache>({ max: 8 });
   const turns = new TurnDecisions();
-  const hits = deps.metrics.counter('hermes_route_hits_total', 'Requests by the route rule that decided them.', ['route']);
+  const sets = new WeakMap<Config, WeakMap<readonly RuleConfig[], RuleSet>>();
+  const statistics = createRouteStatistics(deps);
   const failures = deps.metrics.counter('hermes_embedding_failures_total', 'Times that rules by meaning were skipped because the embedding service failed.', [
     'reason',
   ]);
@@ -60,7 +67,16 @@ export function createRoutingRoom(deps: RoutingDeps): RoutingRoom {
     return cache;
   }
 
-  function build(config: Config, rules: readonly RuleConfig[], count: (rule: string) => void, turns?: TurnDecisions): RouteEngine {
+  /** A list is compiled once under a configuration, whoever asks. */
+  function setOf(config: Config, rules: readonly RuleConfig[]): RuleSet {
+    const known = sets.get(config) ?? new WeakMap<readonly RuleConfig[], RuleSet>();
+    sets.set(config, known);
+    const made = known.get(rules) ?? build(config, rules);
+    known.set(rules, made);
+    return made;
+  }
+
+  function build(config: Config, rules: readonly RuleConfig[]): RuleSet {
     const bank = new ExampleBank(vectorsOf(config), {
       veil: (text) => veiled(config, text),
       failed: (reason) => {
@@ -72,7 +88,7 @@ export function createRoutingRoom(deps: RoutingDeps): RoutingRoom {
     const set = new RuleSet(rules, deps.matchers, config.routing.timezone, bank);
     warn(set, bank, config);
     bank.warm();
-    return createEngine({ set, config, allows: deps.allows, environment: deps.environment, count, turns });
+    return set;
   }
 
   /** What the file's author should hear of on load; `route lint` says more. */
@@ -88,28 +104,22 @@ export function createRoutingRoom(deps: RoutingDeps): RoutingRoom {
     }
   }
 
+  const { allows, environment } = deps;
   return {
     compile(config) {
       let engine = engines.get(config);
       if (!engine) {
-        engine = build(config, config.route_rules, (route) => hits.inc({ route }), turns);
+        const candidate = config.rollout && setOf(config, config.rollout.rules);
+        engine = createEngine({ set: setOf(config, config.route_rules), candidate, config, allows, environment, heard: statistics.heard, turns });
         engines.set(config, engine);
+        statistics.watch(config);
       }
       return engine;
     },
     compileRules(config, rules) {
-      let known = candidates.get(config);
-      if (!known) {
-        known = new WeakMap();
-        candidates.set(config, known);
-      }
-      let engine = known.get(rules);
-      if (!engine) {
-        engine = build(config, rules, () => undefined);
-        known.set(rules, engine);
-      }
-      return engine;
+      return createEngine({ set: setOf(config, rules), candidate: undefined, config, allows, environment, heard: () => undefined, turns: undefined });
     },
+    statistics: (config) => statistics.read(config),
     async embed(config, text, signal) {
       const timeoutMs = config.embedding?.timeout_ms ?? 800;
       try {

@@ -1,3 +1,4 @@
+import { hashOf } from '../hash.ts';
 import { normaliseText } from '../text.ts';
 import type { Embedder } from './embedder.ts';
 import { toUnitVector } from './embedder.ts';
@@ -62,12 +63,4 @@ function addWord(word: string, add: (feature: string, weight: number) => void): 
   add(`=${word}`, 1);
   const bounded = `^${word}$`;
   for (let index = 0; index + 3 <= bounded.length; index++) add(bounded.slice(index, index + 3), 0.2);
-}
-
-/** FNV-1a over UTF-16 units, with a final mix so that its low bits are good. */
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
-  return (hash ^ (hash >>> 13)) >>> 0;
 }
