@@ -11,10 +11,10 @@ const LF = 10;
 const CR = 13;
 const CLOSING_BRACE = 125;
 /**
- * What must be looked at: usage, finish reasons, tool calls, errors. A quote inside a JSON string is always escaped, so that
+ * What must be looked at: usage, finish reasons, roles (said once), tool calls, errors. A quote inside a JSON string is always escaped, so that
  * nothing a model says can look like one of these keys.
  */
-const MARKS = /"(?:usage|error)": *[^n ]|"finish_reason": *"|"tool_calls": *\[|"object": *"error"/g;
+const MARKS = /"(?:usage|error)": *[^n ]|"(?:finish_reason|role)": *"|"tool_calls": *\[|"object": *"error"/g;
 
 /** Where an event stands in a run. */
 interface Span {
@@ -74,6 +74,11 @@ export class ChatRelay extends Relay {
   #noteMarked(run: Buffer): boolean | undefined {
     const text = run.toString('latin1');
     let marked = false;
+    const given: string[] = [];
+    // Taken back when the run is written anew: there each event comes by once more.
+    const anew = (): undefined => {
+      this.states.takeBack(given);
+    };
     MARKS.lastIndex = 0;
     for (let hit = MARKS.exec(text); hit !== null; hit = MARKS.exec(text)) {
       const before = text.lastIndexOf('\n\n', hit.index);
@@ -81,10 +86,11 @@ export class ChatRelay extends Relay {
       const end = text.indexOf('\n\n', hit.index) + 2;
       MARKS.lastIndex = end;
       const view = parse(run.subarray(start, end));
-      if (view === undefined || isError(view)) return undefined;
+      if (view === undefined || isError(view)) return anew();
       this.note(view);
       const calls = view.choices?.some((choice) => choice.delta?.tool_calls);
-      if ((calls && this.#reader) || this.states.needsMending(view)) return undefined;
+      if ((calls && this.#reader) || this.states.needsMending(view)) return anew();
+      given.push(...this.states.give(view));
       marked ||= Boolean(view.usage) || (view.choices?.some((choice) => choice.finish_reason) ?? false);
     }
     return marked;
@@ -128,6 +134,7 @@ export class ChatRelay extends Relay {
       for (const { index, finish_reason } of translated.choices) if (finish_reason) this.#pushMissingArguments(index, chunks);
       chunks.push(makeChunk(this.states.mend(translated)));
     }
+    this.states.give(translated);
     if (!this.states.anyFinished || !this.emptyAtFinish()) return true;
     this.failure = emptyAnswer();
     return false;

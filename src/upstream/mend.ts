@@ -1,4 +1,4 @@
-import type { ChatChunk, ChatCompletion, ChunkChoice, FinishReason } from '../wire/chat.ts';
+import type { ChatChunk, ChatCompletion, ChunkChoice, FinishReason, ToolCallDelta } from '../wire/chat.ts';
 
 /**
  * The finish reason as clients may rely on it: tool calls are announced by `tool_calls` whatever the upstream calls it
@@ -51,6 +51,8 @@ class ChoiceState {
 /** What is known of a stream's choices: enough to mend its end. Noting the same chunk twice changes nothing. */
 export class ChoiceStates {
   readonly #choices = new Map<number, ChoiceState>();
+  /** Roles, and names of calls, that the client has been given: accumulators join what comes twice (`assistantassistant`). */
+  readonly #given = new Set<string>();
   /** Id, created and model of the first chunk that had them. */
   #head: Pick<ChatChunk, 'id' | 'created' | 'model'> | undefined;
 
@@ -77,18 +79,39 @@ export class ChoiceStates {
     return undefined;
   }
 
-  /** Must this chunk, which has a finish reason, be written anew? */
+  /** Must this chunk be written anew? */
   needsMending(chunk: Readonly<ChatChunk>): boolean {
-    return (chunk.choices ?? []).some(({ index, finish_reason }) => {
+    return (chunk.choices ?? []).some(({ index, delta, finish_reason }) => {
+      if (delta?.role && this.#given.has(roleKey(index))) return true;
+      if (delta?.tool_calls?.some((call) => this.#placeOf(index, call.index) !== call.index || (isNamed(call) && this.#given.has(callKey(index, call.index)))))
+        return true;
       if (!finish_reason) return false;
       const calls = this.#choices.get(index)?.calls;
       return toFinishReason(finish_reason, (calls?.size ?? 0) > 0) !== finish_reason || (calls !== undefined && [...calls.values()].includes(false));
     });
   }
 
-  /** The chunk with its finish reasons put right, and before it the arguments that never came. */
+  /** This chunk goes to the client. Gives what is new to it, for the case that it does not after all. */
+  give(chunk: Readonly<ChatChunk>): string[] {
+    const fresh: string[] = [];
+    const add = (key: string): void => {
+      if (!this.#given.has(key)) fresh.push(key);
+      this.#given.add(key);
+    };
+    for (const { index, delta } of chunk.choices ?? []) {
+      if (delta?.role) add(roleKey(index));
+      for (const call of delta?.tool_calls ?? []) if (isNamed(call)) add(callKey(index, call.index));
+    }
+    return fresh;
+  }
+  takeBack(keys: readonly string[]): void {
+    for (const key of keys) this.#given.delete(key);
+  }
+
+  /** The chunk with its finish reasons put right, calls counted from 0, and without what has been said before. */
   mend(chunk: Readonly<ChatChunk>): ChatChunk {
-    const choices = (chunk.choices ?? []).map((choice) => {
+    const choices = (chunk.choices ?? []).map((original) => {
+      const choice = this.#mendDelta(original);
       if (!choice.finish_reason) return choice;
       const calls = this.#choices.get(choice.index)?.calls ?? new Map<number, boolean>();
       return { ...choice, finish_reason: toFinishReason(choice.finish_reason, calls.size > 0) };
@@ -99,8 +122,8 @@ export class ChoiceStates {
   /** A chunk that gives `{}` to the calls of this choice whose arguments never came. */
   missingArguments(index: number): ChatChunk | undefined {
     const calls = this.#choices.get(index)?.calls ?? new Map<number, boolean>();
-    const bare = [...calls].filter(([, came]) => !came).map(([call]) => ({ index: call, function: { arguments: '{}' } }));
-    for (const { index: call } of bare) calls.set(call, true);
+    const bare = [...calls].filter(([, came]) => !came).map(([call]) => ({ index: this.#placeOf(index, call), function: { arguments: '{}' } }));
+    for (const call of calls.keys()) calls.set(call, true);
     return bare.length > 0 ? this.#make([{ index, delta: { tool_calls: bare }, finish_reason: null }]) : undefined;
   }
 
@@ -112,6 +135,32 @@ export class ChoiceStates {
   }
   get openChoices(): number[] {
     return [...this.#choices].filter(([, choice]) => choice.finish === undefined).map(([index]) => index);
+  }
+
+  #mendDelta(choice: ChunkChoice): ChunkChoice {
+    const { index, delta } = choice;
+    if (!delta) return choice;
+    const { role, tool_calls, ...rest } = delta;
+    const calls = tool_calls?.map(({ id, type, ...call }): ToolCallDelta => {
+      const said = this.#given.has(callKey(index, call.index));
+      const { name, ...called } = call.function ?? {};
+      return {
+        ...call,
+        index: this.#placeOf(index, call.index),
+        ...(said ? { function: called } : { ...(id ? { id } : {}), ...(type ? { type } : {}), function: { ...(name ? { name } : {}), ...called } }),
+      };
+    });
+    return { ...choice, delta: { ...(role && !this.#given.has(roleKey(index)) ? { role } : {}), ...rest, ...(calls ? { tool_calls: calls } : {}) } };
+  }
+
+  /** Calls are counted from 0 in the order in which they came, whatever the upstream calls them. */
+  #placeOf(index: number, call: number): number {
+    let place = 0;
+    for (const known of this.#choices.get(index)?.calls.keys() ?? []) {
+      if (known === call) return place;
+      place++;
+    }
+    return place;
   }
 
   #noteChoice({ index, delta, finish_reason }: ChunkChoice): void {
@@ -127,4 +176,14 @@ export class ChoiceStates {
   #make(choices: ChunkChoice[]): ChatChunk {
     return { id: '', created: 0, model: '', ...this.#head, object: 'chat.completion.chunk', choices };
   }
+}
+
+function roleKey(choice: number): string {
+  return `role ${choice}`;
+}
+function callKey(choice: number, call: number): string {
+  return `call ${choice} ${call}`;
+}
+function isNamed({ id, function: called }: ToolCallDelta): boolean {
+  return Boolean(id || called?.name);
 }
