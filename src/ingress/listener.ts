@@ -103,7 +103,26 @@ function refuseUnreadable(error: Error & { code?: string }, socket: Duplex): voi
   socket.end(`HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`);
 }
 
+/** Turns of the loop that are this short have taken in all that was knocking. Milliseconds. */
+const SHORT_TURN_MS = 0.1;
+const TURNS = 300;
+
+/**
+ * The kernel resets connections that are made but not yet taken in when a listener closes, and their requests are lost. Every turn
+ * of the loop takes all of them in; after a short one hardly any can have come.
+ */
+async function quietMoment(): Promise<void> {
+  let before = performance.now();
+  for (let turn = 0; turn < TURNS; turn++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const now = performance.now();
+    if (turn > 0 && now - before < SHORT_TURN_MS) return;
+    before = now;
+  }
+}
+
 async function drain(server: Server, sockets: ReadonlySet<Socket>, timeoutMs: number, cut: () => void): Promise<void> {
+  await quietMoment();
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   // A connection that was busy at the signal is idle later on.
   const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);

@@ -104,10 +104,14 @@ export class SessionReader {
     return undefined;
   }
 
+  /**
+   * A cold store that several instances share is asked every time: another instance may have been cut off from a hot store that is
+   * well seen from here, and its turns are in cold alone. An embedded one has this process alone, which knows what it missed.
+   */
   #mustCheck(key: string): boolean {
     const { hot, cold } = this.#deps;
-    if (!hot.shared) return cold.name === 'postgres';
-    return this.#right.get(key) !== this.outages;
+    if (cold.name === 'postgres') return true;
+    return hot.shared && this.#right.get(key) !== this.outages;
   }
 
   #failed(thrown: unknown): void {

@@ -67,6 +67,19 @@ describe('a hot store that is away', () => {
     assert.deepEqual((await a.say('s', 'three')).seen, story('one', 'two', 'three'));
   });
 
+  it('is not trusted with what an instance wrote that was cut off from it alone', async () => {
+    const memory = createMemory(storeOptions(''));
+    const [hotOfA, hotOfB] = [switchable(memory, { shared: true, name: 'redis' }), switchable(memory, { shared: true, name: 'redis' })];
+    const cold = await coldStore({ name: 'postgres' });
+    const [a, b] = [await house({ hot: hotOfA.store, cold: cold.store }), await house({ hot: hotOfB.store, cold: cold.store })];
+    await a.say('s', 'one');
+    await b.say('s', 'two');
+    hotOfA.state.away = true;
+    await a.say('s', 'three');
+    assert.deepEqual((await b.say('s', 'four')).seen, story('one', 'two', 'three', 'four'), 'hot never heard of the third');
+    assert.deepEqual((await a.say('s', 'five')).seen, story('one', 'two', 'three', 'four', 'five'));
+  });
+
   it('is trusted without asking cold while it has not been away', async () => {
     const hot = sharedHot();
     const cold = await coldStore();

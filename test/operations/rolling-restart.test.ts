@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { Agent, request as httpRequest } from 'node:http';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { KEY, user } from '../app-kit.ts';
+import { createFakeUpstream, type FakeUpstream } from '../fake-upstream.ts';
+import { freePort, type PostgresService, type RedisService, skipWithout, startPostgres, startRedis } from '../services.ts';
+import { type Instance, startInstance } from './instance.ts';
+import { type Nginx, nginxMissing, startNginx } from './nginx.ts';
+
+const needs = skipWithout('redis', 'postgres');
+const missing = needs.skip || nginxMissing() || false;
+
+const agent = new Agent({ keepAlive: true, maxSockets: 200 });
+interface Result {
+  status: number;
+  text: string;
+  sessionMessages: number;
+}
+function chat(base: string, body: object): Promise<Result> {
+  const text = JSON.stringify(body);
+  return new Promise((resolve) => {
+    const failed = (error: Error): void => resolve({ status: 0, text: error.message, sessionMessages: -1 });
+    const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
+    httpRequest(`${base}/v1/chat/completions`, { method: 'POST', agent, headers }, (response) => {
+      let answer = '';
+      response.on('data', (data) => (answer += data)).on('error', failed);
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, text: answer, sessionMessages: Number(response.headers['x-hermes-session-messages'] ?? -1) }),
+      );
+    })
+      .on('error', failed)
+      .end(text);
+  });
+}
+
+describe('two instances behind a plain nginx', { skip: missing, timeout: 120_000 }, () => {
+  let upstream: FakeUpstream;
+  let redis: RedisService;
+  let postgres: PostgresService;
+  let nginx: Nginx;
+  let env: Record<string, string>;
+  const instances: Instance[] = [];
+  const config = (): object => ({
+    server: { drain_delay_ms: 600, drain_timeout_ms: 15_000 },
+    session: { max_history_messages: 2000, max_context_tokens: 1_000_000 },
+    models: [{ id: 'm', provider: 'openai', model_name: 'm', api_base: upstream.url, api_key_env: 'UP_KEY' }],
+  });
+  before(async () => {
+    [upstream, redis, postgres] = await Promise.all([createFakeUpstream(), startRedis(), startPostgres()]);
+    upstream.on('m', (reply, call) => {
+      const newest = String(call.body.messages.at(-1)?.content);
+      return newest.startsWith('slow')
+        ? reply.stream([...[...'a stream that lasts'].map((letter) => ({ content: letter })), 'stop'], { delayMs: 40 })
+        : reply.completion({ content: `answer to ${newest}` });
+    });
+    env = { REDIS_URL: redis.url, DATABASE_URL: await postgres.createDatabase() };
+    const ports = [await freePort(), await freePort()];
+    for (const port of ports) instances.push(await startInstance(config(), { port, env }));
+    nginx = await startNginx(ports);
+  });
+  after(async () => {
+    await nginx?.stop();
+    for (const instance of instances) instance.kill('SIGKILL');
+    await Promise.all([upstream?.close(), redis?.stop(), postgres?.stop()]);
+    agent.destroy();
+  });
+
+  it('are restarted in turn under load without one failed request, and no session loses or doubles a turn', async () => {
+    const results: Result[] = [];
+    const running: Promise<void>[] = [];
+    let going = true;
+    const client = async (sessionId: string | undefined): Promise<void> => {
+      for (let turn = 0; going; turn++) {
+        const slow = sessionId === undefined && turn % 3 === 0;
+        const result = await chat(nginx.base, {
+          messages: user(slow ? `slow ${turn}` : `question ${turn}`),
+          stream: slow || turn % 2 === 0,
+          ...(sessionId ? { session_id: sessionId } : {}),
+        });
+        results.push(result);
+        if (sessionId && result.status === 200) assert.equal(result.sessionMessages, turn * 2, `${sessionId}, turn ${turn}`);
+        await sleep(15);
+      }
+    };
+    for (let i = 0; i < 24; i++) running.push(client(i % 3 === 0 ? `session-${i}-${randomUUID()}` : undefined));
+    await sleep(1000);
+    for (let round = 0; round < 2; round++)
+      for (const [index, old] of instances.entries()) {
+        old.kill('SIGTERM');
+        assert.equal(await old.exited, 0, old.log().slice(-400));
+        instances[index] = await startInstance(config(), { port: old.port, env });
+        await sleep(300);
+      }
+    going = false;
+    await Promise.all(running);
+    const failed = results.filter(({ status, text }) => status !== 200 || (text.startsWith('data:') && !text.trimEnd().endsWith('data: [DONE]')));
+    assert.deepEqual(failed.slice(0, 3), [], `${failed.length} of ${results.length} failed`);
+    assert.ok(results.length > 300, `only ${results.length} requests`);
+    process.stdout.write(`# rolling restart: ${results.length} requests, 4 restarts, 0 failed\n`);
+  });
+});
