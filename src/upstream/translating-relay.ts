@@ -19,12 +19,13 @@ export class TranslatingRelay extends Relay {
 
   protected take(run: Buffer, last: boolean): Batch | undefined {
     const chunks: Chunk[] = [];
-    const events: Buffer[] = [];
+    // Where what has been read ends: a run is one stretch of memory, and goes along as it is.
+    let end = 0;
     for (const event of cutEvents(run)) {
       const read = this.#read(event, last);
       if (read === 'end') this.done = true;
       if (read === 'end' || read === undefined) break;
-      events.push(event);
+      end = event.byteOffset - run.byteOffset + event.byteLength;
       if (read === null) continue;
       read.created ||= this.#created;
       this.note(read);
@@ -34,7 +35,7 @@ export class TranslatingRelay extends Relay {
     // Not judged before the marker: some forms give the reason first and are still to say more.
     if (this.done && this.failure === undefined && this.emptyAtFinish())
       this.failure = new HermesError('upstream_empty_answer', 'The model answered without an answer in it; try again.');
-    return events.length > 0 ? translatedBatch(Buffer.concat(events), chunks, this.#form) : undefined;
+    return end > 0 ? translatedBatch(run.subarray(0, end), chunks, this.#form) : undefined;
   }
 
   #read(event: Buffer, last: boolean): ReturnType<Reader['read']> | undefined {
