@@ -4,6 +4,7 @@ import type { Config, ModelEntry, RuleConfig } from './config.ts';
 import type {
   Answer,
   AnswerInit,
+  Arm,
   Attempt,
   Caller,
   Credential,
@@ -164,7 +165,7 @@ export interface ScheduleRoom {
 export interface ShadowRoom {
   /**
    * Samples; whatever it does happens in the background, in forks of its own, and never touches the exchange. Plain `next()`
-   * must be called right after it. Undefined: not in the sample.
+   * must be called right after it. Undefined: neither in the shadow's sample nor in a rollout's.
    */
   observe(exchange: Exchange, next: Next): Observation | undefined;
   /** Stored comparisons, summed: for `/admin/shadow/report`. */
@@ -207,6 +208,34 @@ export interface ShadowReport {
   }[];
   /** The newest disagreements, without content unless `trace.capture_content` is on. */
   examples: { at: string; request_id: string; live_route: string; candidate_route: string; text?: string }[];
+  /** Both arms of a rollout, each as it served; absent when none was compared. */
+  rollout?: RolloutReport | undefined;
+}
+/** Means of what an arm answered; null when it answered nothing. */
+export interface ArmSummary {
+  served: number;
+  failed: number;
+  cost_nano_usd: number | null;
+  latency_ms: number | null;
+  first_token_ms: number | null;
+  length: number | null;
+}
+export interface RolloutReport {
+  comparisons: number;
+  same_route: number;
+  live: ArmSummary;
+  candidate: ArmSummary;
+  /** One row a pair of rules that the two lists decide for the same requests, whichever arm served. */
+  routes: {
+    live_route: string;
+    candidate_route: string;
+    live_model: string;
+    candidate_model: string;
+    live: ArmSummary;
+    candidate: ArmSummary;
+    verdict: string;
+  }[];
+  examples: { at: string; request_id: string; arm: Arm; live_route: string; candidate_route: string; text?: string }[];
 }
 
 export interface ToolsRoom {

@@ -1,4 +1,4 @@
-import type { ModelCall } from '../contracts/exchange.ts';
+import type { Arm, ModelCall } from '../contracts/exchange.ts';
 import { type ChatCompletion, messageText } from '../wire/chat.ts';
 
 /** One side's answer. Money in integer nano-dollars. */
@@ -13,6 +13,8 @@ export interface Side {
 export interface Comparison {
   at: number;
   request_id: string;
+  /** Of a rollout: who served; only that side has figures. */
+  arm?: Arm;
   live_route: string;
   candidate_route: string;
   live_model: string;
@@ -30,6 +32,11 @@ export interface Comparison {
   live_length?: number;
   candidate_length?: number;
   text?: string;
+}
+
+/** Names that only one of the two lists has. */
+export function differing(a: readonly string[], b: readonly string[]): string[] {
+  return [...a.filter((name) => !b.includes(name)), ...b.filter((name) => !a.includes(name))];
 }
 
 export function costOf(calls: readonly ModelCall[]): number {

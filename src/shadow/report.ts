@@ -3,14 +3,6 @@ import type { Comparison } from './comparison.ts';
 
 /** Sums the comparisons by pair of rules. `limit` bounds the rows and the examples, not what is counted. */
 export function reportOf(comparisons: readonly Comparison[], money: { usdToday: number; usdPerDay: number | null }, limit: number): ShadowReport {
-  const pairs = new Map<string, Comparison[]>();
-  for (const comparison of comparisons) {
-    const { live_route, candidate_route, live_model, candidate_model } = comparison;
-    const key = JSON.stringify([live_route, candidate_route, live_model, candidate_model]);
-    const pair = pairs.get(key);
-    if (pair) pair.push(comparison);
-    else pairs.set(key, [comparison]);
-  }
   const differing = comparisons.filter((comparison) => comparison.live_route !== comparison.candidate_route);
   return {
     comparisons: comparisons.length,
@@ -19,10 +11,7 @@ export function reportOf(comparisons: readonly Comparison[], money: { usdToday: 
     skipped_for_budget: countOf(comparisons, 'over_budget'),
     usd_today: money.usdToday,
     usd_per_day: money.usdPerDay,
-    routes: [...pairs.values()]
-      .sort((a, b) => b.length - a.length)
-      .slice(0, limit)
-      .map(rowOf),
+    routes: byPair(comparisons).slice(0, limit).map(rowOf),
     examples: differing
       .slice(-limit)
       .reverse()
@@ -34,6 +23,19 @@ export function reportOf(comparisons: readonly Comparison[], money: { usdToday: 
         ...(text !== undefined && { text }),
       })),
   };
+}
+
+/** By rules and models of both sides, most frequent first. */
+export function byPair(comparisons: readonly Comparison[]): Comparison[][] {
+  const pairs = new Map<string, Comparison[]>();
+  for (const comparison of comparisons) {
+    const { live_route, candidate_route, live_model, candidate_model } = comparison;
+    const key = JSON.stringify([live_route, candidate_route, live_model, candidate_model]);
+    const pair = pairs.get(key);
+    if (pair) pair.push(comparison);
+    else pairs.set(key, [comparison]);
+  }
+  return [...pairs.values()].sort((a, b) => b.length - a.length);
 }
 
 function countOf(comparisons: readonly Comparison[], outcome: Comparison['outcome']): number {
@@ -64,7 +66,7 @@ function rowOf(pair: readonly Comparison[]): ShadowReport['routes'][number] {
   return { ...row, verdict: verdictOf(row) };
 }
 
-function mean(values: readonly (number | undefined)[]): number | null {
+export function mean(values: readonly (number | undefined)[]): number | null {
   const known = values.filter((value) => value !== undefined);
   return known.length === 0 ? null : sum(known) / known.length;
 }
@@ -87,7 +89,7 @@ function verdictOf(row: Omit<ShadowReport['routes'][number], 'verdict'>): string
 }
 
 /** Below five per cent it is noise. */
-function compared(live: number, candidate: number, more: string, less: string, same: string): string {
+export function compared(live: number, candidate: number, more: string, less: string, same: string): string {
   if (live === 0) return candidate === 0 ? same : more;
   const change = Math.round((candidate / live - 1) * 100);
   if (Math.abs(change) < 5) return same;

@@ -7,10 +7,12 @@ import type { Observation, RouteSubject, RoutingRoom, ShadowRoom, ToolsRoom } fr
 import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import { newestUserText } from '../wire/newest-user-text.ts';
 import { BoundedQueue } from './bounded-queue.ts';
-import { type Comparison, costOf, type Side, withAnswers } from './comparison.ts';
+import { type Comparison, costOf, differing, type Side, withAnswers } from './comparison.ts';
 import { ComparisonLog } from './comparison-log.ts';
 import { followAnswer } from './follow-answer.ts';
 import { reportOf } from './report.ts';
+import { rolloutReportOf } from './rollout-report.ts';
+import { createRolloutWatch } from './rollout-watch.ts';
 import { showTools, withoutTools } from './show-tools.ts';
 import { Spending } from './spending.ts';
 
@@ -34,7 +36,13 @@ export function createShadowRoom({ cold, routing, functions, log, metrics, envir
   const comparisons = new ComparisonLog(cold, environment, log);
   const spending = new Spending(cold);
   const counted = metrics.counter('hermes_shadow_comparisons_total', 'Requests that were also decided by the candidate rules.', ['outcome']);
+  const rollout = createRolloutWatch({ routing, environment, keep: (comparison) => comparisons.add(comparison), offer: (job) => queue.offer(guarded(job)) });
   let lastConfig: Config | undefined;
+
+  /** A job that never rejects. */
+  function guarded(job: () => Promise<void>): () => Promise<void> {
+    return () => job().catch((err: unknown) => log.warn({ err }, 'a shadow comparison failed'));
+  }
 
   function keep(comparison: Comparison): void {
     counted.inc({ outcome: comparison.outcome });
@@ -77,24 +85,39 @@ export function createShadowRoom({ cold, routing, functions, log, metrics, envir
     keep(withAnswers(comparison, await shadowed.live, side));
   }
 
+  function shadowing(exchange: Exchange, next: Next): Observation | undefined {
+    const { shadow } = exchange.config;
+    if (!shadow || exchange.background || exchange.route === undefined || exchange.route.explicit) return undefined;
+    if (environment.random() >= shadow.sample) return undefined;
+    const { shadowed, observation } = prepare(exchange, next, environment.now());
+    // After this turn of the loop the live request is on its way: the pipeline wants its next() first, and so do its clients.
+    const accepted = queue.offer(
+      guarded(async () => {
+        await new Promise((resolve) => setImmediate(resolve));
+        await compare(shadowed);
+      }),
+    );
+    if (!accepted) counted.inc({ outcome: 'dropped' });
+    return accepted ? observation : undefined;
+  }
+
   return {
     observe(exchange, next) {
-      const { shadow } = exchange.config;
       lastConfig = exchange.config;
-      if (!shadow || exchange.background || exchange.route === undefined || exchange.route.explicit) return undefined;
-      if (environment.random() >= shadow.sample) return undefined;
-      const { shadowed, observation } = prepare(exchange, next, environment.now());
-      // After this turn of the loop the live request is on its way: the pipeline wants its next() first, and so do its clients.
-      const accepted = queue.offer(async () => {
-        await new Promise((resolve) => setImmediate(resolve));
-        await compare(shadowed).catch((err: unknown) => log.warn({ err }, 'a shadow comparison failed'));
-      });
-      if (!accepted) counted.inc({ outcome: 'dropped' });
-      return accepted ? observation : undefined;
+      const observations = [shadowing(exchange, next), rollout.observe(exchange)].filter((one) => one !== undefined);
+      if (observations.length < 2) return observations[0];
+      return { live: (answer) => observations.reduce((seen, observation) => observation.live(seen), answer) };
     },
     async report({ limit }) {
       const spent = lastConfig ? await spending.today(lastConfig, environment.now()) : 0;
-      return reportOf(await comparisons.read(), { usdToday: spent / 1e9, usdPerDay: lastConfig?.shadow?.usd_per_day ?? null }, limit);
+      const all = await comparisons.read();
+      const shadowed = all.filter(({ arm }) => arm === undefined);
+      const report = reportOf(shadowed, { usdToday: spent / 1e9, usdPerDay: lastConfig?.shadow?.usd_per_day ?? null }, limit);
+      const arms = rolloutReportOf(
+        all.filter(({ arm }) => arm !== undefined),
+        limit,
+      );
+      return arms ? { ...report, rollout: arms } : report;
     },
     async idle() {
       await queue.idle();
@@ -168,8 +191,4 @@ async function run(fork: Exchange, next: Next, log: Log): Promise<Side> {
     clearTimeout(timer);
   }
   return ended;
-}
-
-function differing(a: readonly string[], b: readonly string[]): string[] {
-  return [...a.filter((name) => !b.includes(name)), ...b.filter((name) => !a.includes(name))];
 }
