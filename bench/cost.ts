@@ -1,7 +1,6 @@
 // npm run bench:cost: the night and peak rules of an online shop over one simulated week, beside the same week with everything on the large model.
 // The product's own parts decide, price, keep the books and report; only the clock and the traffic are made up (seeded: every run is the same).
 
-import { allows } from '../src/access/patterns.ts';
 import { createAccountingRoom } from '../src/accounting/accounting-room.ts';
 import { Ledger } from '../src/accounting/ledger.ts';
 import { type Report, readReport } from '../src/accounting/report.ts';
@@ -16,6 +15,7 @@ import { createLog } from '../src/telemetry/log.ts';
 import { createMetrics } from '../src/telemetry/metrics.ts';
 import { missingAbility } from '../src/upstream/capabilities.ts';
 import { estimateInputTokens } from '../src/upstream/estimate.ts';
+import { allows } from '../src/wire/patterns.ts';
 
 const ZONE = 'Asia/Shanghai';
 /** A Monday. */

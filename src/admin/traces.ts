@@ -1,19 +1,10 @@
-import type { Page, TraceRecord } from '../contracts/cold-store.ts';
+import type { Page, TraceQuery, TraceRecord } from '../contracts/cold-store.ts';
 import { HermesError } from '../contracts/errors.ts';
 import { type AdminRoute, limitOf, timeOf } from './route.ts';
 
 export interface TraceSource {
   get(id: string): Promise<TraceRecord | undefined>;
-  list(query: {
-    limit: number;
-    cursor?: string;
-    requestId?: string;
-    route?: string;
-    status?: number;
-    session?: string;
-    from?: number;
-    to?: number;
-  }): Promise<Page<TraceRecord>>;
+  list(query: TraceQuery): Promise<Page<TraceRecord>>;
 }
 
 /** An export without `limit` ends here. */

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { allows } from '../access/patterns.ts';
 import type { Matcher } from '../contracts/matcher.ts';
 import { type Finding, lintRules } from '../routing/lint.ts';
 import { readLintSource } from '../routing/lint-source.ts';
+import { allows } from '../wire/patterns.ts';
 import { CommandFailed } from './command-failed.ts';
 
 /** What lint finds in a configuration's rules, however wrong the rest of the file is. `tests` defaults to `route_tests.yaml` beside it. */

@@ -1,6 +1,6 @@
-import { allows } from '../access/patterns.ts';
 import { problemOfSchema } from '../tools/params.ts';
 import { isRecord } from '../wire/json.ts';
+import { allows } from '../wire/patterns.ts';
 import { elements, type Inventory, strings } from './inventory.ts';
 import { checkMatch } from './match.ts';
 import { didYouMean, oneOf, type Path } from './problems.ts';

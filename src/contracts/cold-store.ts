@@ -95,6 +95,17 @@ export interface TraceRecord {
   calls: readonly ModelCall[];
   facts: Record<string, unknown>;
 }
+export interface TraceQuery {
+  limit: number;
+  cursor?: string;
+  requestId?: string;
+  route?: string;
+  status?: number;
+  session?: string;
+  /** Unix milliseconds; `from` <= started < `to`. */
+  from?: number;
+  to?: number;
+}
 export interface Page<T> {
   data: T[];
   nextCursor: string | undefined;
@@ -129,16 +140,7 @@ export interface ColdStore {
   readLedger(query: { from: string; to: string; by: readonly string[]; shadow: 'without' | 'with' | 'only' }): Promise<LedgerRow[]>;
   writeTraces(traces: readonly TraceRecord[]): Promise<void>;
   readTrace(id: string): Promise<TraceRecord | undefined>;
-  listTraces(query: {
-    limit: number;
-    cursor?: string;
-    requestId?: string;
-    route?: string;
-    status?: number;
-    session?: string;
-    from?: number;
-    to?: number;
-  }): Promise<Page<TraceRecord>>;
+  listTraces(query: TraceQuery): Promise<Page<TraceRecord>>;
   deleteTracesBefore(at: number): Promise<number>;
   healthy(): Promise<boolean>;
   close(): Promise<void>;

@@ -1,19 +1,8 @@
-import { request } from 'undici';
+import { type PostInit, post } from './post.ts';
 
-/**
- * A POST that gives the parsed JSON body. Rejects for a refused connection, a status that is not 2xx, a body that is not
- * JSON or larger than 64 MB, and when `timeoutMs` have passed or `init.signal` is aborted.
- */
-export async function fetchJson(
-  url: string,
-  init: { method: 'POST'; headers: Record<string, string>; body: string; signal: AbortSignal },
-  timeoutMs: number,
-): Promise<unknown> {
-  const signal = AbortSignal.any([init.signal, AbortSignal.timeout(timeoutMs)]);
-  const { statusCode, body } = await request(url, { ...init, signal, headersTimeout: timeoutMs, bodyTimeout: timeoutMs });
-  if (statusCode < 200 || statusCode > 299) {
-    await body.dump();
-    throw new Error(`status ${statusCode}`);
-  }
-  return body.json();
+const MOST_BYTES = 64 * 1024 ** 2;
+
+/** A POST that gives the parsed JSON body; rejects as `post` does, and for a body that is not JSON. */
+export async function fetchJson(url: string, init: PostInit, timeoutMs: number): Promise<unknown> {
+  return JSON.parse(await post(url, init, timeoutMs, MOST_BYTES));
 }

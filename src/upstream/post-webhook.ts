@@ -1,28 +1,10 @@
-import { request } from 'undici';
+import { type PostInit, post } from './post.ts';
 
 const MOST_BYTES = 65_536;
 
-/**
- * A POST to an address of the configuration. Gives the parsed answer, or undefined where it is no JSON: webhooks answer what they
- * like. Rejects for a refused connection, a status that is not 2xx (redirects are not followed), and when the time has passed.
- */
-export async function postWebhook(
-  url: string,
-  init: { method: 'POST'; headers: Record<string, string>; body: string; signal: AbortSignal },
-  timeoutMs: number,
-): Promise<unknown> {
-  const signal = AbortSignal.any([init.signal, AbortSignal.timeout(timeoutMs)]);
-  const { statusCode, body } = await request(url, { ...init, signal, headersTimeout: timeoutMs, bodyTimeout: timeoutMs });
-  if (statusCode < 200 || statusCode > 299) {
-    await body.dump();
-    throw new Error(`status ${statusCode}`);
-  }
-  let text = '';
-  body.setEncoding('utf8');
-  for await (const part of body) {
-    text += String(part);
-    if (text.length > MOST_BYTES) break;
-  }
+/** A POST that gives the parsed answer, or undefined where it is no JSON: webhooks answer what they like. Rejects as `post` does. */
+export async function postWebhook(url: string, init: PostInit, timeoutMs: number): Promise<unknown> {
+  const text = await post(url, init, timeoutMs, MOST_BYTES);
   try {
     return JSON.parse(text);
   } catch {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, it } from 'node:test';
-import { allows } from '../../src/access/patterns.ts';
 import type { PostJson } from '../../src/accounting/budget-notice.ts';
 import { Budgets } from '../../src/accounting/budgets.ts';
 import { Ledger } from '../../src/accounting/ledger.ts';
 import type { ColdStore } from '../../src/contracts/cold-store.ts';
 import type { HotStore } from '../../src/contracts/hot-store.ts';
 import createMemoryStore from '../../src/stores/hot/memory.ts';
+import { allows } from '../../src/wire/patterns.ts';
 import { makeConfig } from '../config/make-config.ts';
 import { until } from '../services.ts';
 import { recordLog } from '../stores/fixture.ts';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { allows } from '../../src/access/patterns.ts';
 import type { ServeDeps } from '../../src/accounting/can-serve.ts';
 import { createScheduleRoom } from '../../src/accounting/schedule-room.ts';
 import { isDearer, typicalPrice } from '../../src/accounting/typical-price.ts';
@@ -9,6 +8,7 @@ import type { Exchange, RouteDecision } from '../../src/contracts/exchange.ts';
 import { missingAbility } from '../../src/upstream/capabilities.ts';
 import { estimateInputTokens } from '../../src/upstream/estimate.ts';
 import type { ChatRequest } from '../../src/wire/chat.ts';
+import { allows } from '../../src/wire/patterns.ts';
 import { makeConfig } from '../config/make-config.ts';
 import { makeClock } from './accounting-kit.ts';
 

@@ -1,6 +1,5 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { allows } from '../../src/access/patterns.ts';
 import type { ColdStore } from '../../src/contracts/cold-store.ts';
 import type { Config } from '../../src/contracts/config.ts';
 import { HermesError } from '../../src/contracts/errors.ts';
@@ -21,6 +20,7 @@ import { createToolsRoom } from '../../src/tools/tools-room.ts';
 import { batchOf, makeChunk } from '../../src/wire/batch.ts';
 import type { ChatChunk, ChatCompletion, ChatMessage, ChatRequest, Delta, FunctionTool, ToolCall } from '../../src/wire/chat.ts';
 import { CompletionBuilder, spread } from '../../src/wire/collect.ts';
+import { allows } from '../../src/wire/patterns.ts';
 import { makeConfig } from '../config/make-config.ts';
 import { environment, recordLog, storeOptions } from '../stores/fixture.ts';
 

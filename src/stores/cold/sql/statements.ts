@@ -1,3 +1,5 @@
+import type { TraceQuery } from '../../../contracts/cold-store.ts';
+
 /** Reading and simple writing, in the SQL that both engines speak; `$n` is rewritten for SQLite. Every one goes by an index. */
 
 /** One query for a session and its newest messages; the session's own row comes first. */
@@ -83,16 +85,6 @@ export const WRITE_TRACE = `
 export const READ_TRACE = 'SELECT record FROM traces WHERE id = $1';
 export const DELETE_TRACES = 'DELETE FROM traces WHERE started_at < $1';
 
-export interface TraceQuery {
-  limit: number;
-  cursor?: string;
-  requestId?: string;
-  route?: string;
-  status?: number;
-  session?: string;
-  from?: number;
-  to?: number;
-}
 /** Newest first; `after` is the last row's place. */
 export function listTraces(
   query: TraceQuery,

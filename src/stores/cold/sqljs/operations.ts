@@ -1,4 +1,4 @@
-import type { ColdSession, FoundTurn, LedgerRow, Page, SessionSummary, TraceRecord, TurnRecord } from '../../../contracts/cold-store.ts';
+import type { ColdSession, FoundTurn, LedgerRow, Page, SessionSummary, TraceQuery, TraceRecord, TurnRecord } from '../../../contracts/cold-store.ts';
 import * as rows from '../sql/rows.ts';
 import * as sql from '../sql/statements.ts';
 import { decodeText, encodeText } from '../sql/text.ts';
@@ -121,7 +121,7 @@ function eachAlone<T>(db: SqliteDatabase, records: readonly T[], store: (record:
   return refused;
 }
 
-function listTraces(db: SqliteDatabase, query: sql.TraceQuery): Page<TraceRecord> {
+function listTraces(db: SqliteDatabase, query: TraceQuery): Page<TraceRecord> {
   const after = rows.decodeCursor(query.cursor, 2);
   const place: [number, string] | undefined = after === undefined ? undefined : [Number(after[0]), String(after[1])];
   const select = sql.listTraces({ ...query, limit: query.limit + 1 }, place, encodeText);
