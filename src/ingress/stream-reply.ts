@@ -3,8 +3,9 @@ import type { Door } from '../contracts/door.ts';
 import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Answer, Exchange } from '../contracts/exchange.ts';
 import type { Batch, Chunk, ChunkStream, Outcome, Writer } from '../contracts/stream.ts';
-import { makeChunk, toChatEvent } from '../wire/batch.ts';
+import { makeChunk, splitAtMark } from '../wire/batch.ts';
 import { type ChatChunk, hasContent, type Usage } from '../wire/chat.ts';
+import { ChatEventWriter } from '../wire/chat-event-writer.ts';
 import { toMarks } from './hermes-object.ts';
 
 export interface StreamReply {
@@ -31,6 +32,7 @@ export async function replyStream(reply: StreamReply): Promise<HermesError | und
 class StreamEdge {
   readonly #reply: StreamReply;
   readonly #writer: Writer;
+  readonly #events = new ChatEventWriter();
   readonly #native: boolean;
   /** Another form's events may go out as they came: nothing has to be added to them. */
   readonly #relays: boolean;
@@ -72,7 +74,7 @@ class StreamEdge {
     }
     const outcome: Outcome = error ? { status: 'failed', error } : { status: 'complete' };
     const end = Buffer.concat([
-      ...(error ? [] : this.#ending()),
+      ...(error ? [] : [this.#ending()]),
       this.#writer.end(outcome, { ...answer.facts, requestId: answer.facts.requestId ?? exchange.id }),
     ]);
     if (!response.destroyed && !response.writableEnded) response.end(end);
@@ -82,20 +84,26 @@ class StreamEdge {
   /** The bytes to send now. */
   #pass(batch: Batch): Uint8Array | undefined {
     if (!this.#contentSeen) this.#lookForContent(batch);
-    if (this.#native && !batch.marked && !this.#holding && !this.#marksDue && batch.form === 'openai-chat' && batch.bytes !== undefined)
-      return this.#withoutNullUsage(batch.bytes);
+    if (this.#native && !this.#holding && !this.#marksDue && batch.form === 'openai-chat' && batch.bytes !== undefined) {
+      if (!batch.marked) return this.#withoutNullUsage(batch.bytes);
+      const split = splitAtMark(batch.bytes);
+      if (split) return joined(this.#withoutNullUsage(split.lead), this.#passChunks(split.rest));
+    }
     const relayed = this.#relays && batch.form === this.#reply.door.form && batch.bytes !== undefined ? this.#writer.relay?.(batch) : undefined;
-    if (relayed) return relayed;
-    const out: Uint8Array[] = [];
+    return relayed ?? this.#passChunks(batch);
+  }
+
+  #passChunks(batch: Batch): Uint8Array {
+    const out: Chunk[] = [];
     for (const chunk of batch.chunks) {
       const passed = this.#takeUsage(chunk);
       if (passed === undefined) continue;
       if (this.#holds && (this.#holding || isFinish(passed.view))) {
         this.#holding = true;
         this.#tail.push(passed);
-      } else out.push(this.#toEvent(this.#mark(passed)));
+      } else out.push(this.#mark(passed));
     }
-    return out.length === 1 ? out[0] : Buffer.concat(out);
+    return this.#toEvents(out);
   }
 
   #withoutNullUsage(bytes: Uint8Array): Uint8Array {
@@ -129,12 +137,12 @@ class StreamEdge {
     return makeChunk({ ...chunk.view, ...toMarks(this.#reply.answer.facts) });
   }
 
-  #toEvent(chunk: Chunk): Uint8Array {
-    return this.#native ? toChatEvent(chunk) : this.#writer.write(chunk.view);
+  #toEvents(chunks: readonly Chunk[]): Uint8Array {
+    return this.#native ? this.#events.write(chunks) : Buffer.concat(chunks.map((chunk) => this.#writer.write(chunk.view)));
   }
 
   /** Held events, usage, and on the very last one what hermes has to say. */
-  #ending(): Uint8Array[] {
+  #ending(): Uint8Array {
     const { answer, exchange, hermes } = this.#reply;
     const chunks = [...this.#tail];
     const { usage } = answer.facts;
@@ -148,7 +156,7 @@ class StreamEdge {
       const base = last?.view ?? (this.#head ? toUsageChunk(this.#head, undefined) : undefined);
       if (base) chunks.push(makeChunk({ ...base, ...more }));
     }
-    return chunks.map((chunk) => this.#toEvent(chunk));
+    return this.#toEvents(chunks);
   }
 
   /** A client that does not read must not hold an upstream for ever. */
@@ -169,6 +177,10 @@ class StreamEdge {
       response.on('drain', done).on('close', done);
     });
   }
+}
+
+function joined(lead: Uint8Array, rest: Uint8Array): Uint8Array {
+  return rest.length === 0 ? lead : Buffer.concat([lead, rest]);
 }
 
 function withoutUsage(chunk: Readonly<ChatChunk>): ChatChunk {

@@ -3,6 +3,8 @@ import type { ChatChunk } from './chat.ts';
 import { parseJson, stringifyJson } from './json.ts';
 import { cutEvents, readEvent } from './sse.ts';
 
+const BLANK_LINE = '\n\n';
+
 /** An event that came from an upstream: parsed when looked at, its bytes kept until it is found changed. */
 class RelayedChunk implements Chunk {
   readonly form: Form;
@@ -53,14 +55,30 @@ class RelayedBatch implements Batch {
   readonly bytes: Buffer;
   readonly marked: boolean;
   readonly form: Form = 'openai-chat';
-  #chunks: Chunk[] | undefined;
+  readonly #cut: Chunk[] = [];
+  /** How far it is cut. */
+  #end = 0;
   constructor(bytes: Buffer, marked: boolean) {
     this.bytes = bytes;
     this.marked = marked;
   }
   get chunks(): readonly Chunk[] {
-    this.#chunks ??= cutEvents(this.bytes).map((event) => new RelayedChunk(event, 'openai-chat'));
-    return this.#chunks;
+    if (this.#end < this.bytes.length) {
+      for (const event of cutEvents(this.bytes.subarray(this.#end))) this.#cut.push(new RelayedChunk(event, 'openai-chat'));
+      this.#end = this.bytes.length;
+    }
+    return this.#cut;
+  }
+  some(predicate: (chunk: Chunk) => boolean): boolean {
+    if (this.#cut.some(predicate)) return true;
+    for (let at = this.bytes.indexOf(BLANK_LINE, this.#end); at >= 0; at = this.bytes.indexOf(BLANK_LINE, this.#end)) {
+      const end = at + BLANK_LINE.length;
+      const chunk = new RelayedChunk(this.bytes.subarray(this.#end, end), 'openai-chat');
+      this.#cut.push(chunk);
+      this.#end = end;
+      if (predicate(chunk)) return true;
+    }
+    return this.#end < this.bytes.length && this.chunks.slice(this.#cut.length - 1).some(predicate);
   }
 }
 
@@ -78,6 +96,24 @@ class CutBatch implements Batch {
 
 function isMarked(chunk: ChatChunk): boolean {
   return Boolean(chunk.usage || chunk.error || chunk.choices?.some((choice) => choice.finish_reason));
+}
+
+/** Does a chunk fit? Cuts no more of the batch than it must: what is looked for is mostly among the first. */
+export function someChunk(batch: Batch, predicate: (chunk: Chunk) => boolean): boolean {
+  return batch instanceof RelayedBatch ? batch.some(predicate) : batch.chunks.some(predicate);
+}
+
+// What the edge must look at: a quote inside a JSON string is always escaped, so that nothing a model says looks like one of these.
+const MARK = /"(?:usage|error)": *[^n ]|"finish_reason": *"/;
+
+/** The events before the first one with a mark in it, to be sent as they came, and the rest. Undefined: there are none before it. */
+export function splitAtMark(bytes: Uint8Array): { lead: Uint8Array; rest: Batch } | undefined {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const mark = buffer.toString('latin1').search(MARK);
+  const start = mark < 0 ? -1 : buffer.lastIndexOf(BLANK_LINE, mark);
+  if (start < 0) return undefined;
+  const end = start + BLANK_LINE.length;
+  return { lead: buffer.subarray(0, end), rest: new RelayedBatch(buffer.subarray(end), true) };
 }
 
 /** Events in OpenAI's form as they came: no comments, no terminal marker, each with a blank line. */

@@ -1,5 +1,6 @@
 import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Batch, Chunk, ChunkStream } from '../contracts/stream.ts';
+import { someChunk } from './batch.ts';
 
 /** What the edge, failover, tools and idempotency are made of: streams out of streams. All of them are pulled. */
 
@@ -62,7 +63,7 @@ export async function hold(stream: ChunkStream, until: (chunk: Chunk) => boolean
       if (batch === null) return { stream: replay(batches), found: false, ended: true, error: undefined };
       batches.push(batch);
       bytes += sizeOf(batch);
-      if (bytes > maxBytes || batch.chunks.some(until)) return { stream: after(batches, stream), found: true, ended: false, error: undefined };
+      if (bytes > maxBytes || someChunk(batch, until)) return { stream: after(batches, stream), found: true, ended: false, error: undefined };
     }
   } catch (thrown) {
     const error = toHermesError(thrown);
