@@ -17,6 +17,7 @@ import { temporaryFolder, until } from '../services.ts';
 import { type RecordedLog, recordLog, storeOptions, texts, turn } from './fixture.ts';
 
 const WRITER = fileURLToPath(new URL('./writes-turns.ts', import.meta.url));
+const CLOSER = fileURLToPath(new URL('./closes-at-once.ts', import.meta.url));
 const database = (): string => join(temporaryFolder(), 'hermes.db');
 const urlOf = (file: string): string => `sqlite:///${file}`;
 const journals = (file: string): string[] => readdirSync(dirname(file)).filter((name) => name.includes('.journal-'));
@@ -46,6 +47,23 @@ async function killedWriter(file: string, turns: number): Promise<Map<string, nu
   }
   return acknowledged;
 }
+
+describe('the embedded database of a process that ends', () => {
+  it('is closed whole although the last reply comes while it closes', async () => {
+    const file = database();
+    const child = spawn(process.execPath, ['--import', 'tsx', CLOSER, urlOf(file)], { stdio: ['ignore', 'pipe', 'inherit'] });
+    let text = '';
+    child.stdout.on('data', (data: Buffer) => {
+      text += data.toString();
+    });
+    const [code] = await once(child, 'close');
+    assert.deepEqual([code, text], [0, 'closed']);
+    assert.equal(existsSync(`${file}.lock`), false, 'its lock is given back');
+    const store = await opened(file);
+    assert.equal(await store.getValue('last'), 'word');
+    await store.close();
+  });
+});
 
 describe('the embedded database after a crash', () => {
   it('has every acknowledged turn of a process killed with SIGKILL, each once and whole, again and again', async () => {

@@ -118,9 +118,9 @@ class Thread implements DatabaseThread {
     }
     this.#hold();
   }
-  /** The thread keeps the process alive only while somebody waits for it. */
+  /** The thread keeps the process alive only while somebody waits for it: for a reply, or for its end. */
   #hold(): void {
-    if (this.#waiting.size === 0) this.#worker?.unref();
+    if (this.#waiting.size === 0 && !this.#closed) this.#worker?.unref();
   }
   #rejectAll(): void {
     for (const waiting of this.#waiting.values()) waiting.reject(new StoreUnavailable('sqljs'));
