@@ -98,6 +98,7 @@ async function route(gateway: Gateway, request: IncomingMessage, response: Serve
   if (path === '/v1/models' || path.startsWith('/v1/models/')) return models(gateway, request, response, traceId, path);
   if (path === '/console' || path.startsWith('/console/')) return page(gateway, response, path);
   if (path.startsWith('/admin/') || path.startsWith('/debug/')) return admin(gateway, request, response, traceId, path);
+  if (OWN_RESPONSE.test(path) && gateway.doors.has('openai-responses')) return ownResponse(gateway, request, response, traceId);
   if (path.startsWith('/v1/')) return proxy(gateway, request, response, traceId);
   throw new HermesError('not_found', `There is nothing at ${path.slice(0, 100)}. Chat is POST /v1/chat/completions.`);
 }
@@ -113,6 +114,20 @@ function doorFor(gateway: Gateway, path: string): Door | undefined {
   if (form === undefined) return undefined;
   if (form === 'openai-responses' && gateway.generation().config.passthrough.responses) return undefined;
   return gateway.doors.get(form);
+}
+
+/** Ids that the Responses door makes; no vendor's look like them. */
+const OWN_RESPONSE = /^\/v1\/responses\/resp_(?:[A-Za-z0-9_-]+_)?[0-9a-f]{32}(?:\/|$)/;
+
+/** Hermes keeps the conversation that a response belongs to, not the response as an object: no upstream is asked for an id that it cannot know. */
+async function ownResponse(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {
+  const answer = await identified(gateway, beginBare(gateway, request, traceId), () => {
+    throw new HermesError(
+      'not_found',
+      'hermes keeps the conversation of a response, not the response itself: go on with previous_response_id, or look at the session (GET /admin/sessions/{id}).',
+    );
+  });
+  reply(response, traceId, answer, () => undefined);
 }
 
 function sendJson(response: ServerResponse, value: unknown, status = 200, headers: Record<string, string> = {}): void {

@@ -140,6 +140,16 @@ describe('what a key may reach', () => {
     }
   });
 
+  test('a response of hermes own is no object of the vendor: 404 that says how to go on', async () => {
+    const { id } = (await app.post('/v1/responses', { model: 'gpt', input: 'hi' })).json;
+    const calls = openai.calls.length;
+    for (const method of ['GET', 'DELETE']) {
+      const { status, json } = await app.fetch(`/v1/responses/${id}`, { method });
+      assert.deepEqual([status, json.error?.code], [404, 'not_found']);
+    }
+    assert.equal(openai.calls.length, calls);
+  });
+
   test('responses that the vendor keeps are not among the stateless paths', async () => {
     const keys = [
       { id: 'plain', key_env: 'PLAIN', service: 's' },
