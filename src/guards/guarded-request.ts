@@ -10,22 +10,21 @@ export interface GuardedRequest {
   vault: Vault;
 }
 
-/** Nothing was taken out. */
-const NONE = new Vault();
-
 /** Looks at everything that goes to the model: messages, tools, and whatever else stands in the body. `onHit` may throw. */
 export function guardRequest(request: ChatRequest, rules: TextRules, onHit: (hit: Hit) => void): GuardedRequest {
   let found = false;
+  // One a request: what masks the answer notes values in it, which no other request may have or count on from.
+  const none = new Vault();
   // Looked at first, changed only where there is something: names that the caller wrote by itself must be known before.
   walk(request, (text, json) => {
     const heard = (hit: Hit): void => {
       onHit(hit);
       found ||= hit.guard.action === 'redact';
     };
-    new TextWindow({ rules, vault: NONE, json, onHit: heard, replace: () => undefined }).push(text, true);
+    new TextWindow({ rules, vault: none, json, onHit: heard, replace: () => undefined }).push(text, true);
     return text;
   });
-  if (!found) return { request, vault: NONE };
+  if (!found) return { request, vault: none };
   // What the model said itself may hold names of ours: they mean the same values again.
   const taken: string[] = [];
   const note = (text: string): string => {
@@ -38,7 +37,7 @@ export function guardRequest(request: ChatRequest, rules: TextRules, onHit: (hit
   );
   const vault = new Vault(taken);
   const replace = (hit: Hit, value: string): string | undefined => (hit.guard.action === 'redact' ? vault.keep(hit.kind, value) : undefined);
-  const changed = walk(request, (text, json) => new TextWindow({ rules, vault: NONE, json, onHit: () => undefined, replace }).push(text, true));
+  const changed = walk(request, (text, json) => new TextWindow({ rules, vault: none, json, onHit: () => undefined, replace }).push(text, true));
   return { request: changed, vault };
 }
 
