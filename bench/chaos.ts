@@ -17,6 +17,7 @@ for (const commit of ['content', 'complete'] as const) {
     failed_for_good: failed.length,
     refunds: requests / 2,
     paid_once: once,
+    paid_again: refunds.size - once,
     left,
     violations: violations.length,
   };
