@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { budget } from './schema-access.ts';
-import { days, decimal, environmentName, flag, hours, id, milliseconds, priority, text, timezone, whole } from './values.ts';
+import { address, days, decimal, environmentName, flag, hours, id, milliseconds, priority, text, timezone, whole } from './values.ts';
 
 /** `1` is as good a user level as `gold`. */
 const word = () => z.preprocess((value) => (typeof value === 'number' ? String(value) : value), text());
@@ -88,7 +88,7 @@ export const embedding = z
     provider: text().describe("A provider's name, or `builtin` (in this process, no service)."),
     model_name: text().optional().describe('Embedding model; needed unless `builtin`.'),
     timeout_ms: milliseconds(1).default(800).describe('Milliseconds after which the rule is skipped.'),
-    api_base: z.string().optional().describe("Address instead of the provider's."),
+    api_base: address().optional().describe("Address instead of the provider's."),
     api_key_env: environmentName().optional().describe("Variable with the key instead of the provider's."),
   })
   .optional()
