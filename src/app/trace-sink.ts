@@ -1,6 +1,6 @@
 import type { Page, TraceRecord } from '../contracts/cold-store.ts';
+import type { Ending } from '../contracts/ending.ts';
 import type { Counter, Environment, Log, Metrics } from '../contracts/telemetry.ts';
-import type { Ending } from '../ingress/gateway.ts';
 import { isAfter, type KeptTrace, keep, matches, type TraceFilter, toRecord } from '../telemetry/kept-trace.ts';
 
 /** Newest traces in memory, for views. */

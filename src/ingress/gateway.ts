@@ -1,26 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AdminReply, AdminRequest } from '../contracts/admin.ts';
 import type { Door } from '../contracts/door.ts';
+import type { Ending } from '../contracts/ending.ts';
 import type { Exchange } from '../contracts/exchange.ts';
 import type { Rooms } from '../contracts/rooms.ts';
 import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import type { Generation } from '../pipeline/generation.ts';
 import type { Admission } from './admission.ts';
-
-/** What an exchange leaves behind: for the log line, the metrics and the trace. */
-export interface Ending {
-  exchange: Exchange | undefined;
-  traceId: string;
-  requestId: string;
-  method: string;
-  path: string;
-  /** What the client saw, or would have seen: an error after the head counts as its own status. */
-  status: number;
-  error: string | undefined;
-  durationMs: number;
-  overheadMs: number | undefined;
-  firstTokenMs: number | undefined;
-}
 
 /** All that ingress needs of the house. */
 export interface Gateway {

@@ -1,6 +1,6 @@
 import type { TraceRecord } from '../contracts/cold-store.ts';
+import type { Ending } from '../contracts/ending.ts';
 import type { Exchange, Facts, ModelCall } from '../contracts/exchange.ts';
-import type { Ended } from './recorder.ts';
 import { ExchangeTrace } from './trace.ts';
 import { toWaterfall } from './waterfall.ts';
 
@@ -33,7 +33,7 @@ export interface KeptTrace {
 }
 
 /** Of the whole exchange only what a trace tells: bodies and messages are let go. */
-export function keep(ended: Ended, exchange: Exchange): KeptTrace {
+export function keep(ended: Ending, exchange: Exchange): KeptTrace {
   const { trace, route, caller, principal, ask, wants } = exchange;
   const facts = exchange.answer?.facts ?? {};
   return {

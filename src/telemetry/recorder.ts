@@ -1,20 +1,7 @@
 import type { Config } from '../contracts/config.ts';
+import type { Ending } from '../contracts/ending.ts';
 import type { Exchange, Facts, ModelCall } from '../contracts/exchange.ts';
 import type { Log, Metrics } from '../contracts/telemetry.ts';
-
-/** What is told of an exchange that is over. Milliseconds. */
-export interface Ended {
-  exchange: Exchange | undefined;
-  traceId: string;
-  requestId: string;
-  method: string;
-  path: string;
-  status: number;
-  error: string | undefined;
-  durationMs: number;
-  overheadMs: number | undefined;
-  firstTokenMs: number | undefined;
-}
 
 const OVERHEAD_BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 const DIRECTIONS = ['input', 'cached', 'output', 'reasoning'] as const;
@@ -44,7 +31,7 @@ export class Recorder {
   }
 
   /** A request that was meant for a model, however it ended. */
-  ended(config: Config, ended: Ended): void {
+  ended(config: Config, ended: Ending): void {
     const { exchange, status } = ended;
     const facts = exchange?.answer?.facts ?? NO_FACTS;
     const labels = {
@@ -63,7 +50,7 @@ export class Recorder {
   }
 
   /** A request of another kind (models, administration, no such path): its line alone. Looking is not worth a line in normal operation. */
-  looked(config: Config, ended: Ended): void {
+  looked(config: Config, ended: Ending): void {
     const service = toServiceLabel(config, ended.exchange?.caller?.service ?? ended.exchange?.principal?.service);
     const level = ended.status < 400 && (ended.method === 'GET' || ended.method === 'HEAD') ? 'debug' : 'info';
     this.#log[level](toLine(ended, { route: '', model: '', service }, NO_FACTS), 'request');
@@ -91,7 +78,7 @@ const NO_FACTS: Facts = Object.freeze({});
 const NO_LABELS = Object.freeze({});
 
 /** Exactly one line a request: who, where to, how it ended, what it took. */
-function toLine(ended: Ended, { route, model, service }: { route: string; model: string; service: string }, facts: Facts): object {
+function toLine(ended: Ending, { route, model, service }: { route: string; model: string; service: string }, facts: Facts): object {
   const { exchange } = ended;
   const calls = exchange?.calls ?? [];
   const line: Record<string, unknown> = { request_id: ended.requestId };

@@ -1,4 +1,5 @@
 import type { Facts } from '../../contracts/exchange.ts';
+import { ANTHROPIC_FINISH } from '../../wire/anthropic-finish.ts';
 import type { ChatCompletion, ChatMessage, FinishReason, Usage } from '../../wire/chat.ts';
 import { messageText } from '../../wire/chat.ts';
 import { isRecord, parseJson } from '../../wire/json.ts';
@@ -12,21 +13,10 @@ const STOP_REASONS: Readonly<Record<string, string>> = {
   function_call: 'tool_use',
   content_filter: 'refusal',
 };
-/** Anthropic's finer words for what the canonical reason says. */
-const FINER: Readonly<Record<string, string>> = {
-  end_turn: 'stop',
-  stop_sequence: 'stop',
-  pause_turn: 'stop',
-  max_tokens: 'length',
-  model_context_window_exceeded: 'length',
-  tool_use: 'tool_calls',
-  refusal: 'content_filter',
-};
-
 /** The upstream's own word where it is one of Anthropic's and says the same (a later round may have ended otherwise). */
 export function toStopReason(finish: FinishReason | null | undefined, facts: Facts): string {
   const said = facts.upstreamFinishReason;
-  if (said !== undefined && FINER[said] === (finish ?? 'stop')) return said;
+  if (said !== undefined && ANTHROPIC_FINISH[said] === (finish ?? 'stop')) return said;
   return STOP_REASONS[finish ?? 'stop'] ?? 'end_turn';
 }
 

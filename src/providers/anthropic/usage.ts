@@ -1,3 +1,4 @@
+import { ANTHROPIC_FINISH } from '../../wire/anthropic-finish.ts';
 import type { FinishReason, Usage } from '../../wire/chat.ts';
 import { isRecord } from '../../wire/json.ts';
 
@@ -36,19 +37,9 @@ export function toServiceTier(counters: Counters): { service_tier?: string } {
   return tier ? { service_tier: tier } : {};
 }
 
-const FINISH: Readonly<Record<string, FinishReason>> = {
-  end_turn: 'stop',
-  stop_sequence: 'stop',
-  pause_turn: 'stop',
-  max_tokens: 'length',
-  model_context_window_exceeded: 'length',
-  tool_use: 'tool_calls',
-  refusal: 'content_filter',
-};
-
 /** `called`: tool calls stand in the answer; whatever the reason says, a finished answer with calls asks for them to be run. */
 export function mapFinish(stopReason: string, called: boolean): FinishReason {
-  const reason = FINISH[stopReason] ?? 'stop';
+  const reason = ANTHROPIC_FINISH[stopReason] ?? 'stop';
   if (reason === 'stop' && called) return 'tool_calls';
   return reason === 'tool_calls' && !called ? 'stop' : reason;
 }
