@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Config } from '../contracts/config.ts';
+import { HermesError, toErrorBody } from '../contracts/errors.ts';
 
 export interface ListenerHandlers {
   request(request: IncomingMessage, response: ServerResponse): void;
@@ -93,13 +94,14 @@ function refuseUnreadable(error: Error & { code?: string }, socket: Duplex): voi
     socket.destroy();
     return;
   }
-  const [status, message] =
-    error.code === 'HPE_HEADER_OVERFLOW'
-      ? ['431 Request Header Fields Too Large', 'The request headers are too large.']
-      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? ['408 Request Timeout', 'The request did not arrive in time.']
-        : ['400 Bad Request', 'The request is not valid HTTP.'];
-  const body = JSON.stringify({ error: { message, type: 'invalid_request_error', param: null, code: null } });
+  const late = new HermesError('request_timeout', 'The request did not arrive in time; try again.');
+  const [status, refusal] =
+    error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+      ? [`${late.status} Request Timeout`, late]
+      : error.code === 'HPE_HEADER_OVERFLOW'
+        ? ['431 Request Header Fields Too Large', new HermesError('invalid_request', 'The request headers are too large.')]
+        : ['400 Bad Request', new HermesError('invalid_request', 'The request is not valid HTTP.')];
+  const body = JSON.stringify(toErrorBody(refusal));
   socket.end(`HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`);
 }
 

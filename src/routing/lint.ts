@@ -60,11 +60,10 @@ export function lintRules(source: LintSource, matchers: ReadonlyMap<string, Matc
   const earlier = new EarlierRules(comparer);
   const ids = new Set<string>();
   const reads = source.rules.map((rule) => read(rule, matchers, comparer, findings));
-  for (const [index, current] of reads.entries()) {
+  for (const current of reads) {
     const { rule } = current;
     const report = reporter(findings, rule);
-    if (reads.findIndex((other) => other.rule.id === rule.id) < index)
-      report('error', 'duplicate-id', `there is a rule ${rule.id} above; each needs an id of its own`);
+    if (ids.has(rule.id)) report('error', 'duplicate-id', `there is a rule ${rule.id} above; each needs an id of its own`);
     checkNames(source, rule, allows, report);
     checkKeywords(rule.match, report);
     if (current.node) checkEarlier(current.node, earlier, comparer, report);

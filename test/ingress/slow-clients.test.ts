@@ -35,6 +35,7 @@ describe('slow clients', () => {
     clearInterval(drip);
     assert.ok(performance.now() - began > 600);
     assert.deepEqual(raw.statuses(), [408]);
+    assert.match(raw.text, /"code":"request_timeout"/);
   });
   it('that never finish their body lose the connection, too', async () => {
     const raw = await openSocket(app.app.port);
