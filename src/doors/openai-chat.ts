@@ -2,10 +2,13 @@ import { defineDoor } from '../contracts/door.ts';
 import { HermesError, toErrorBody } from '../contracts/errors.ts';
 import type { Ask } from '../contracts/exchange.ts';
 import type { ChatRequest } from '../wire/chat.ts';
+import { isCount } from '../wire/count.ts';
 import { isRecord, stringifyJson } from '../wire/json.ts';
 import { liftAsk } from '../wire/lift-ask.ts';
 import { DONE_EVENT, toEvent } from '../wire/sse.ts';
 
+/** Answers to one request; OpenAI's own bound. */
+const MOST_ANSWERS = 128;
 const ROLES = new Set(['system', 'developer', 'user', 'assistant', 'tool', 'function']);
 
 /** OpenAI chat's own door: it checks what hermes relies on, and lifts hermes' fields out of the body. */
@@ -44,14 +47,15 @@ function checkRequest(fields: Record<string, unknown>): ChatRequest {
   if (stream_options !== undefined && stream_options !== null && !isRecord(stream_options)) refuse('stream_options', "'stream_options' must be an object.");
   if (user !== undefined && user !== null && typeof user !== 'string') refuse('user', "'user' must be a string.");
   if (tools !== undefined && tools !== null) checkTools(tools);
-  for (const name of ['max_tokens', 'max_completion_tokens', 'n']) checkCount(fields[name], name);
+  for (const name of ['max_tokens', 'max_completion_tokens']) checkCount(fields[name], name);
+  checkCount(fields.n, 'n', MOST_ANSWERS);
   // Looked at member by member above; the rest goes through as it is.
   return fields as ChatRequest;
 }
 
-function checkCount(value: unknown, name: string): void {
-  if (value === undefined || value === null) return;
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1) refuse(name, `'${name}' must be a whole number of at least 1.`);
+function checkCount(value: unknown, name: string, most?: number): void {
+  if (value === undefined || value === null || isCount(value, most)) return;
+  refuse(name, `'${name}' must be a whole number of at least 1${most === undefined ? '' : ` and at most ${most}`}.`);
 }
 
 function checkMessage(message: unknown, path: string): void {

@@ -39,6 +39,8 @@ export function refill(known: Level | undefined, { capacity, perMinute }: Bucket
 
 /** What must be there for a demand to fit: more than a full bucket fits when the bucket is full, and leaves a debt. */
 export function needed({ amount, capacity }: BucketDemand): number {
+  // Taken from a level it would make it NaN, which is neither empty nor ever full again.
+  if (!Number.isFinite(amount)) throw new RangeError('A demand on a limit must be a finite number.');
   return Math.min(amount, capacity) * GRAINS;
 }
 

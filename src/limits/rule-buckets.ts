@@ -1,7 +1,8 @@
-import type { Config, LimitConfig } from '../contracts/config.ts';
+import type { Config, LimitConfig, ModelEntry } from '../contracts/config.ts';
 import type { Exchange } from '../contracts/exchange.ts';
 import type { BucketDemand } from '../contracts/hot-store.ts';
 import { estimateInputTokens } from '../upstream/estimate.ts';
+import { isCount } from '../wire/count.ts';
 import { limitMatches } from './limit-match.ts';
 
 export interface RuleBucket {
@@ -13,6 +14,8 @@ export interface RuleBucket {
 
 /** Where neither the request nor the model bounds the answer. */
 const USUAL_ANSWER_TOKENS = 1024;
+/** No model says more in one answer: what is asked beyond it must not become a debt that others wait for. */
+const MOST_ANSWER_TOKENS = 10_000_000;
 
 /** The buckets that this exchange draws on: one a rule and unit, by the rule's distinct value. */
 export function bucketsOf(exchange: Exchange): RuleBucket[] {
@@ -79,8 +82,8 @@ function distinctValue(rule: LimitConfig, exchange: Exchange): string | undefine
 }
 
 /**
- * What the request carries and its `max_tokens`: the asked ones up to the ceiling of the model that it names, else that model's
- * own, else the default model's. A body that is not read here reserves nothing: what it used is told at the end.
+ * What the request carries and its `max_tokens`: the asked ones up to the ceiling of the model that it names (of all models, where
+ * it names none), else that model's own, else the default model's. A body that is not read here reserves nothing: what it used is told at the end.
  */
 function demandedTokens({ request, inbound, ask, config }: Exchange): number {
   if (inbound.bytes === undefined && request.messages.length === 0) return 0;
@@ -88,7 +91,13 @@ function demandedTokens({ request, inbound, ask, config }: Exchange): number {
   const name = ask.preferModel ?? request.model ?? undefined;
   const model = name === undefined || name === 'auto' ? undefined : registry.find(name);
   const asked = request.max_completion_tokens ?? request.max_tokens ?? undefined;
-  const ceiling = (model ?? registry.find(registry.defaultModel))?.maxTokens;
-  const answer = asked === undefined ? (ceiling ?? USUAL_ANSWER_TOKENS) : Math.min(asked, model?.maxTokens ?? asked);
-  return estimateInputTokens(request) + answer * Math.max(1, request.n ?? 1);
+  const own = (model ?? registry.find(registry.defaultModel))?.maxTokens ?? USUAL_ANSWER_TOKENS;
+  const answer = isCount(asked) ? Math.min(asked, ceilingOf(model ? [model] : [...registry.models.values()])) : own;
+  return estimateInputTokens(request) + answer * (isCount(request.n) ? request.n : 1);
+}
+
+/** The longest answer that any of these models can give. */
+function ceilingOf(models: readonly ModelEntry[]): number {
+  if (models.length === 0) return MOST_ANSWER_TOKENS;
+  return Math.min(MOST_ANSWER_TOKENS, Math.max(...models.map(({ maxTokens }) => maxTokens ?? MOST_ANSWER_TOKENS)));
 }

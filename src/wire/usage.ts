@@ -22,5 +22,5 @@ export function isUsage(value: unknown): value is Usage {
 }
 
 function count(value: unknown): number {
-  return typeof value === 'number' && value > 0 && Number.isFinite(value) ? Math.round(value) : 0;
+  return typeof value === 'number' && value > 0 && value <= Number.MAX_SAFE_INTEGER ? Math.round(value) : 0;
 }

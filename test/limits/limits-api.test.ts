@@ -45,6 +45,20 @@ describe('limits in the running product', () => {
     }
     assert.ok((await left()) >= before - 200);
   });
+  it('are not thrown off by counts that only look like ones, at any door', async () => {
+    const messages = user('hi');
+    for (const [path, body, param] of [
+      ['/v1/chat/completions', { messages, max_tokens: 1e308, n: 100 }, 'max_tokens'],
+      ['/v1/chat/completions', { messages, max_completion_tokens: 1e21 }, 'max_completion_tokens'],
+      ['/v1/chat/completions', { messages, n: 129 }, 'n'],
+      ['/v1/messages', { messages, max_tokens: 1e308 }, 'max_tokens'],
+      ['/v1/responses', { input: 'hi', max_output_tokens: 1e308 }, 'max_output_tokens'],
+    ] as const) {
+      const { status, text } = await app.post(path, { model: 'fast_model', ...body });
+      assert.equal(status, 400, text);
+      assert.ok(text.includes(`'${param}' must be a whole number`), text);
+    }
+  });
   it('hold for what is passed through, too', async () => {
     const passing = await startApp({ ...config, limits: [{ per: 'key', requests_per_minute: 1 }] });
     const statuses = [await passing.post('/v1/embeddings', { input: 'x' }), await passing.post('/v1/embeddings', { input: 'x' })];

@@ -177,6 +177,20 @@ describe('token limits', () => {
     assert.equal(amount({ ask: { preferModel: 'long' }, request: { max_tokens: 9000 } }), hello + 5000, 'no model answers beyond its ceiling');
     assert.equal(amount({ request: { model: 'unbounded' } }), hello + 1024, 'nobody bounds it');
   });
+  it('stay counts whatever is asked for: a debt that no answer can pay back would lock others out', () => {
+    for (const [request, most] of [
+      [{ model: 'fast_model', max_tokens: 1e308, n: 100 }, 100 * 100],
+      [{ model: 'unbounded', max_tokens: Number.MAX_SAFE_INTEGER, n: 128 }, 128 * 10_000_000],
+      [{ max_tokens: 1e308, n: 1e308 }, 128 * 10_000_000],
+      [{ max_tokens: Number.NaN }, 1024],
+    ] as const) {
+      const reserved = amount({ request });
+      assert.ok(Number.isSafeInteger(reserved * 60_000) && reserved <= hello + most, `${reserved} for ${JSON.stringify(request)}`);
+    }
+    const buckets = createMemoryBuckets({ now: () => 0 });
+    for (const endless of [Number.NaN, Number.POSITIVE_INFINITY])
+      assert.throws(() => buckets.take([{ key: 'k', amount: endless, capacity: 5, perMinute: 5 }]), RangeError);
+  });
   it('count text, not its wrapping: an image in base64 is an image', () => {
     const image = { role: 'user' as const, content: [{ type: 'image_url' as const, image_url: { url: `data:image/png;base64,${'A'.repeat(1_000_000)}` } }] };
     assert.ok(amount({ request: { messages: [image] } }) < 2000);

@@ -1,4 +1,5 @@
 import type { ChatRequest, FunctionTool } from '../../wire/chat.ts';
+import { isCount } from '../../wire/count.ts';
 import { isRecord } from '../../wire/json.ts';
 import { refuse, toMessages } from './to-messages.ts';
 
@@ -26,8 +27,7 @@ export function toChatRequest(fields: Readonly<Record<string, unknown>>, betas: 
   const { model, max_tokens, stream, temperature, top_p, stop_sequences, metadata } = fields;
   if (model !== undefined && model !== null && typeof model !== 'string') throw refuse('model', "'model' must be a string.");
   if (stream !== undefined && stream !== null && typeof stream !== 'boolean') throw refuse('stream', "'stream' must be true or false.");
-  if (max_tokens !== undefined && max_tokens !== null && !(Number.isInteger(max_tokens) && Number(max_tokens) >= 1))
-    throw refuse('max_tokens', "'max_tokens' must be a whole number of at least 1.");
+  if (max_tokens !== undefined && max_tokens !== null && !isCount(max_tokens)) throw refuse('max_tokens', "'max_tokens' must be a whole number of at least 1.");
   const { tools, native } = toTools(fields.tools);
   const user = isRecord(metadata) && typeof metadata.user_id === 'string' ? metadata.user_id : undefined;
   const carried = toCarried(fields, native, betas);

@@ -1,4 +1,5 @@
 import type { ChatRequest, FunctionTool } from '../../wire/chat.ts';
+import { isCount } from '../../wire/count.ts';
 import { isRecord } from '../../wire/json.ts';
 import { refuse, toMessages } from './to-messages.ts';
 
@@ -26,7 +27,7 @@ export function toChatRequest(fields: Readonly<Record<string, unknown>>): ChatRe
     if (fields[name]) throw refuse(name, `'${name}' is not supported here; leave it out, or pass this API through (passthrough.responses).`);
   if (model !== undefined && model !== null && typeof model !== 'string') throw refuse('model', "'model' must be a string.");
   if (stream !== undefined && stream !== null && typeof stream !== 'boolean') throw refuse('stream', "'stream' must be true or false.");
-  if (max_output_tokens !== undefined && max_output_tokens !== null && !(Number.isInteger(max_output_tokens) && Number(max_output_tokens) >= 1))
+  if (max_output_tokens !== undefined && max_output_tokens !== null && !isCount(max_output_tokens))
     throw refuse('max_output_tokens', "'max_output_tokens' must be a whole number of at least 1.");
   const tools = toTools(fields.tools);
   return {
