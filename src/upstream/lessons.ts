@@ -7,46 +7,58 @@ import { failureOf } from './failure.ts';
 const MOST = 1000;
 const UNKNOWN_PARAMETER = /unsupported|not supported|unrecognized|unknown|unexpected|extra|not permitted|not allowed/i;
 
-type Quirks = Readonly<Record<string, unknown>>;
+export type Quirks = Readonly<Record<string, unknown>>;
 
 /**
  * What an upstream's 400 taught about itself: that it refuses `stream_options`, the other name of `max_tokens`, or the role
- * `developer`. Hermes adds these by itself, so the caller must not see the refusal: the call is made again without, and so
- * are all later ones to the same upstream. The configuration can say the same beforehand (docs/providers.md).
+ * `developer`. Hermes adds these by itself, so the caller must not see the refusal: the call is made again without, and, if
+ * that helped, so are all later ones to the same upstream: a caller's own mistake must teach nothing about it. The
+ * configuration can say the same beforehand (docs/providers.md).
  */
 export class Lessons {
   readonly #learned = new Map<string, Quirks>();
 
-  /** The target as it should be spoken to. */
-  apply(target: UpstreamTarget): UpstreamTarget {
-    const learned = this.#learned.get(target.identity);
-    if (learned === undefined) return target;
+  /** The target as it should be spoken to; `tried`: what this request's earlier calls were refused for. */
+  apply(target: UpstreamTarget, tried: Quirks = {}): UpstreamTarget {
+    const learned = { ...this.#learned.get(target.identity), ...tried };
+    if (Object.keys(learned).length === 0) return target;
     // Not a spread: the key is hidden from those, and stays with the target.
     return Object.create(target, { quirks: { value: { ...target.quirks, ...learned }, enumerable: true } }) as UpstreamTarget;
   }
 
-  /** True: there was something to learn, and the call is worth making again. */
-  learn({ identity }: UpstreamTarget, call: UpstreamCall, error: HermesError): boolean {
+  /** What makes the call worth making again: something to try that was not tried yet. */
+  suggest({ identity }: UpstreamTarget, call: UpstreamCall, error: HermesError, tried: Quirks): Quirks | undefined {
     const failure = failureOf(error);
     const lesson = failure?.kind === 'invalid' ? lessonOf(failure, call) : undefined;
-    if (lesson === undefined) return false;
+    const known: Quirks = { ...this.#learned.get(identity), ...tried };
+    // Of the two names of a limit each is tried once.
+    if (lesson === undefined || Object.keys(lesson).some((name) => name in tried || known[name] === lesson[name])) return undefined;
+    return lesson;
+  }
+
+  /** What was tried has helped. */
+  keep({ identity }: UpstreamTarget, tried: Quirks): void {
+    if (Object.keys(tried).length === 0) return;
     const before = this.#learned.get(identity);
-    if (before && Object.entries(lesson).every(([name, value]) => before[name] === value)) return false;
     this.#learned.delete(identity);
-    this.#learned.set(identity, { ...before, ...lesson });
-    if (this.#learned.size > MOST) for (const oldest of this.#learned.keys()) return this.#learned.delete(oldest);
-    return true;
+    this.#learned.set(identity, { ...before, ...tried });
+    if (this.#learned.size <= MOST) return;
+    const [oldest] = this.#learned.keys();
+    if (oldest !== undefined) this.#learned.delete(oldest);
   }
 }
 
+/** The parameter that was refused, where the upstream names one: its words may tell of others. */
 function lessonOf({ param, message, code }: UpstreamFailure, call: UpstreamCall): Quirks | undefined {
-  const words = `${param ?? ''} ${code ?? ''} ${message}`;
+  const words = `${code ?? ''} ${message}`;
   const body = typeof call.body === 'string' ? call.body : Buffer.from(call.body).toString('latin1');
   const sent = (member: string, value = ''): boolean => new RegExp(`"${member}"\\s*:\\s*${value}`).test(body);
-  if (/stream_options|include_usage/.test(words) && sent('stream_options')) return { stream_options: false };
-  if (sent('max_tokens') && (/use ['"`]?max_completion_tokens/i.test(message) || (param === 'max_tokens' && code === 'unsupported_parameter'))) {
-    return { max_tokens_field: 'max_completion_tokens' };
-  }
-  if (sent('max_completion_tokens') && /max_completion_tokens/.test(words) && UNKNOWN_PARAMETER.test(words)) return { max_tokens_field: 'max_tokens' };
-  return /developer/.test(words) && /role/i.test(words) && sent('role', '"developer"') ? { developer_role: false } : undefined;
+  const meant = (params: RegExp, told: RegExp): boolean => (param ? params.test(param) : told.test(message));
+  if (meant(/^stream_options(?:\.include_usage)?$/, /stream_options|include_usage/) && sent('stream_options')) return { stream_options: false };
+  const other = /use ['"`]?max_completion_tokens/i.test(message) || code === 'unsupported_parameter';
+  if (meant(/^max_tokens$/, /max_tokens/) && other && sent('max_tokens')) return { max_tokens_field: 'max_completion_tokens' };
+  const unknown = UNKNOWN_PARAMETER.test(words);
+  if (meant(/^max_completion_tokens$/, /max_completion_tokens/) && unknown && sent('max_completion_tokens')) return { max_tokens_field: 'max_tokens' };
+  const role = /developer/.test(message) && /role/i.test(`${param ?? ''} ${message}`);
+  return meant(/^messages\b|role$/, /role/i) && role && sent('role', '"developer"') ? { developer_role: false } : undefined;
 }

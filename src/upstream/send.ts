@@ -6,7 +6,7 @@ import type { ChatRequest } from '../wire/chat.ts';
 import { isRecord, parseJsonBytes } from '../wire/json.ts';
 import { toMaker } from '../wire/maker.ts';
 import type { JsonSource } from '../wire/splice-json.ts';
-import { Lessons } from './lessons.ts';
+import { Lessons, type Quirks } from './lessons.ts';
 import { type SendDeps, Sending } from './sending.ts';
 
 /** The innermost step of the pipeline: translates, calls, translates back, and makes the one ModelCall. A failure is an answer with `error`. */
@@ -39,16 +39,20 @@ async function sendTaught(
 ): Promise<Answer | AnswerInit> {
   const request = attempt.request ?? exchange.request;
   const caller = callersBody(exchange, provider);
+  let tried: Quirks = {};
   for (;;) {
-    const call = await prepare(provider, request, { ...attempt, upstream: lessons.apply(attempt.upstream) }, deps.environment, caller);
+    const call = await prepare(provider, request, { ...attempt, upstream: lessons.apply(attempt.upstream, tried) }, deps.environment, caller);
     if (exchange.trace.traceparent) call.headers = { ...call.headers, ...toTraceHeaders(exchange, exchange.trace.traceparent) };
     if (call.droppedParams.length > 0) facts.droppedParams = call.droppedParams;
     if (exchange.cancelled) throw exchange.cancelled;
     try {
-      return await new Sending(deps, exchange, attempt, request, provider, call, facts).run();
+      const answer = await new Sending(deps, exchange, attempt, request, provider, call, facts).run();
+      lessons.keep(attempt.upstream, tried);
+      return answer;
     } catch (thrown) {
-      const taught = thrown instanceof HermesError && provider.form === 'openai-chat' && lessons.learn(attempt.upstream, call, thrown);
+      const taught = thrown instanceof HermesError && provider.form === 'openai-chat' && lessons.suggest(attempt.upstream, call, thrown, tried);
       if (!taught) throw thrown;
+      tried = { ...tried, ...taught };
     }
   }
 }

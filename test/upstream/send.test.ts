@@ -364,6 +364,24 @@ test('what an upstream refuses of our own doing is learned, once, and the caller
   assert.equal(s.upstream.callsOf('picky').at(-1)?.headers.authorization, 'Bearer sk-upstream-secret');
   assert.equal(last()?.estimated, true);
 });
+test("a caller's own mistake teaches nothing about its upstream", async () => {
+  const target = { modelName: 'strict', identity: 'identity of strict' };
+  s.upstream.on('strict', (reply, { body }) => {
+    if (body.broken === 'unnamed') return reply.error(400, 'Unknown field broken; known are stream_options, max_tokens', { type: 'invalid_request_error' });
+    if (body.broken === 'named')
+      return reply.error(400, 'Unsupported parameter broken: see stream_options', {
+        type: 'invalid_request_error',
+        param: 'broken',
+        code: 'unsupported_parameter',
+      });
+    return reply.completion({ content: 'fine' });
+  });
+  assert.ok((await s.ask({ stream: true, broken: 'named' }, target)).answer.error);
+  assert.equal(s.upstream.callsOf('strict').length, 1, 'the parameter that is named is not one of ours');
+  assert.ok((await s.ask({ stream: true, broken: 'unnamed' }, target)).answer.error);
+  assert.equal((await drain((await s.ask({ stream: true }, target)).answer.stream)).text, 'fine');
+  assert.deepEqual(s.upstream.callsOf('strict').at(-1)?.body.stream_options, { include_usage: true });
+});
 test('a refusal whose words never end is known by its status', async () => {
   s.upstream.on('slow-words', (reply) => {
     reply.response.writeHead(503, { 'content-type': 'application/json' });
