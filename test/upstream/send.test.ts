@@ -387,6 +387,6 @@ test('a refusal whose words never end is known by its status', async () => {
     reply.response.writeHead(503, { 'content-type': 'application/json' });
     reply.response.write('{"error":');
   });
-  const { answer } = await s.ask({}, { modelName: 'slow-words', timeoutMs: 100 });
+  const { answer } = await s.ask({}, { modelName: 'slow-words', timeoutMs: 1000 });
   assert.deepEqual([failureOf(answer.error as HermesError)?.status, last()?.status], [503, 503]);
 });
