@@ -162,6 +162,5 @@ function toMessageView({ message, tokens, partial, degraded, ...rest }: ColdSess
 /** What was called for this session, by model. */
 async function booksOf({ cold, environment }: SessionSource, { project, session }: SessionQuestion): Promise<LedgerRow[]> {
   const to = `${new Date(environment.now() + HOUR_MS).toISOString().slice(0, 13)}:00Z`;
-  const rows = await cold.readLedger({ from: BEGINNING, to, by: ['project', 'session', 'model'], shadow: 'without' });
-  return rows.filter((row) => row.project === project && row.session === session);
+  return cold.readLedger({ from: BEGINNING, to, by: ['model'], shadow: 'without', project, session });
 }

@@ -106,6 +106,17 @@ export interface TraceQuery {
   from?: number;
   to?: number;
 }
+/** Rows with `from <= hour < to`, summed by `by`. */
+export interface LedgerQuery {
+  from: string;
+  to: string;
+  by: readonly string[];
+  shadow: 'without' | 'with' | 'only';
+  /** Only of this project. */
+  project?: string;
+  /** Only of this session: found by an index, however long the books are. */
+  session?: string;
+}
 export interface Page<T> {
   data: T[];
   nextCursor: string | undefined;
@@ -136,8 +147,7 @@ export interface ColdStore {
   listValues(prefix: string, limit: number): Promise<{ key: string; value: string }[]>;
   /** Adds to the hourly sums; idempotent by batch id. */
   addToLedger(batchId: string, rows: readonly LedgerRow[]): Promise<void>;
-  /** Rows with `from <= hour < to`, summed by `by`. */
-  readLedger(query: { from: string; to: string; by: readonly string[]; shadow: 'without' | 'with' | 'only' }): Promise<LedgerRow[]>;
+  readLedger(query: LedgerQuery): Promise<LedgerRow[]>;
   writeTraces(traces: readonly TraceRecord[]): Promise<void>;
   readTrace(id: string): Promise<TraceRecord | undefined>;
   listTraces(query: TraceQuery): Promise<Page<TraceRecord>>;

@@ -268,6 +268,30 @@ function ledger(get: () => ColdStore): void {
     assert.deepEqual(await get().readLedger({ from: '2025', to: '2026', by: [], shadow: 'with' }), []);
     await assert.rejects(get().readLedger({ ...window, by: ['calls; DROP TABLE ledger'], shadow: 'with' }), /no column/);
   });
+  it('reads the books of one session, of one project', async () => {
+    const year = { from: '2029', to: '2030' };
+    const row = { ...ROW, hour: '2029-01-01T05:00Z' };
+    await get().addToLedger('of-one', [row, { ...row, session: 's\u00002' }, { ...row, project: 'other' }, { ...row, session: '' }]);
+    const calls = async (more: object): Promise<number | undefined> => (await get().readLedger({ ...year, by: [], shadow: 'with', ...more }))[0]?.calls;
+    assert.equal(await calls({}), 4);
+    assert.equal(await calls({ session: 's1' }), 2);
+    assert.equal(await calls({ session: 's1', project: 'shop' }), 1);
+    assert.equal(await calls({ session: 's\u00002', project: 'shop' }), 1);
+    assert.equal(await calls({ session: '' }), 1);
+    assert.equal(await calls({ project: 'shop' }), 3);
+    assert.equal(await calls({ project: 'nobody' }), undefined);
+    const byModel = await get().readLedger({ ...year, by: ['model'], shadow: 'without', project: 'shop', session: 's1' });
+    assert.deepEqual(
+      byModel.map(({ model, cost_nano_usd }) => [model, cost_nano_usd]),
+      [['m1', ROW.cost_nano_usd]],
+    );
+  });
+  it('loses only the row that cannot be stored, among many, too', async () => {
+    const year = { from: '2030', to: '2031' };
+    const many = Array.from({ length: 600 }, (_, i) => ({ ...ROW, hour: '2030-01-01T05:00Z', user: `u${i}`, calls: i === 300 ? Number.NaN : 1 }));
+    await get().addToLedger('many', many);
+    assert.equal((await get().readLedger({ ...year, by: [], shadow: 'with' }))[0]?.calls, 599);
+  });
   it('loses only the row that cannot be stored', async () => {
     const day = { from: '2027-01-01T00:00Z', to: '2027-01-02T00:00Z' };
     const row = { ...ROW, hour: '2027-01-01T05:00Z' };

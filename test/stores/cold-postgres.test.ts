@@ -126,3 +126,15 @@ describe('a PostgreSQL', needs, () => {
     await store.close();
   });
 });
+
+describe('the books in PostgreSQL', needs, () => {
+  it('are found by an index for one session', async () => {
+    const url = await server.createDatabase();
+    await (await opened(url)).close();
+    const plan = await server.sql(
+      "SET enable_seqscan = off; EXPLAIN SELECT SUM(calls) FROM ledger WHERE hour >= '2026' AND hour < '2027' AND project = 'shop' AND session = 's' AND session <> ''",
+      new URL(url).pathname.slice(1),
+    );
+    assert.match(plan, /ledger_by_session/);
+  });
+});

@@ -46,9 +46,9 @@ export default function create({ url, log, environment }: ColdStoreOptions): Col
       const refused = await call<number>('addToLedger', batchId, merged, environment.now());
       if (refused > 0) log.error({ rows: refused }, 'ledger rows were refused by the database and are lost; the others are stored');
     },
-    async readLedger({ from, to, by, shadow }): Promise<LedgerRow[]> {
-      checkLedgerColumns(by);
-      return call<LedgerRow[]>('readLedger', from, to, by, shadow);
+    async readLedger(query): Promise<LedgerRow[]> {
+      checkLedgerColumns(query.by);
+      return call<LedgerRow[]>('readLedger', query);
     },
     async writeTraces(traces) {
       const refused = await call<number>('writeTraces', traces);

@@ -4,7 +4,7 @@ import * as rows from '../sql/rows.ts';
 import * as sql from '../sql/statements.ts';
 import { encodeText } from '../sql/text.ts';
 import type { Connections } from './connections.ts';
-import { storeEach } from './store-each.ts';
+import { storeEach, toColumns } from './store-each.ts';
 
 /** Reports and clean-ups look at many rows. */
 export const LONG = { limitMs: 15_000 };
@@ -20,17 +20,18 @@ export function ledgerAndTraces(
     async addToLedger(batchId, ledgerRows) {
       const refused = await transaction(async (ask) => {
         if ((await ask(sql.CLAIM_BATCH, [encodeText(batchId), environment.now()])).count === 0) return 0;
-        return storeEach(rows.mergeLedger(ledgerRows), ask, async (row) => ask(sql.ADD_TO_LEDGER, rows.ledgerValues(row)));
+        return storeEach(rows.mergeLedger(ledgerRows), ask, async (some) => ask(sql.ADD_MANY_TO_LEDGER, toColumns(some.map(rows.ledgerValues))));
       });
       if (refused > 0) log.error({ rows: refused }, 'ledger rows were refused by the database and are lost; the others are stored');
     },
-    async readLedger({ from, to, by, shadow }) {
-      rows.checkLedgerColumns(by);
-      return (await query(sql.readLedgerSql(by, shadow), [from, to], LONG)).rows.map(rows.toLedgerRow);
+    async readLedger(asked) {
+      rows.checkLedgerColumns(asked.by);
+      const select = sql.readLedger(asked, encodeText);
+      return (await query(select.sql, select.values, LONG)).rows.map(rows.toLedgerRow);
     },
     async writeTraces(traces) {
       if (traces.length === 0) return;
-      const refused = await transaction((ask) => storeEach(traces, ask, async (trace) => ask(sql.WRITE_TRACE, rows.traceValues(trace))));
+      const refused = await transaction((ask) => storeEach(traces, ask, async (some) => ask(sql.WRITE_TRACES, toColumns(some.map(rows.traceValues)))));
       if (refused > 0) log.error({ traces: refused }, 'traces were refused by the database and are lost; the others are stored');
     },
     async readTrace(id) {

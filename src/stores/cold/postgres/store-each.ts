@@ -1,19 +1,25 @@
 type Ask = (text: string, values?: readonly unknown[]) => Promise<unknown>;
 
+/** So many records go in one statement: few round trips, and no statement without bounds. */
+const CHUNK = 250;
+
 /**
- * Stores records within one transaction so that one that the database refuses does not take its neighbours along: all at once, and only
+ * Stores records within one transaction so that one that the database refuses does not take its neighbours along: many at once, and only
  * when that fails each behind a savepoint of its own. Gives the number refused.
  */
-export async function storeEach<T>(records: readonly T[], ask: Ask, store: (record: T) => Promise<unknown>): Promise<number> {
-  if (
-    await stored(ask, async () => {
-      for (const record of records) await store(record);
-    })
-  )
-    return 0;
+export async function storeEach<T>(records: readonly T[], ask: Ask, store: (some: readonly T[]) => Promise<unknown>): Promise<number> {
   let refused = 0;
-  for (const record of records) if (!(await stored(ask, () => store(record)))) refused += 1;
+  for (let from = 0; from < records.length; from += CHUNK) {
+    const chunk = records.slice(from, from + CHUNK);
+    if (await stored(ask, () => store(chunk))) continue;
+    for (const record of chunk) if (!(await stored(ask, () => store([record])))) refused += 1;
+  }
   return refused;
+}
+
+/** The columns of rows, as `unnest` takes them. */
+export function toColumns<C>(rows: readonly (readonly C[])[]): (C | undefined)[][] {
+  return (rows[0] ?? []).map((_, column) => rows.map((row) => row[column]));
 }
 
 async function stored(ask: Ask, work: () => Promise<unknown>): Promise<boolean> {

@@ -23,6 +23,7 @@ export function migrations(dialect: Dialect): Migration[] {
         'CREATE INDEX turns_by_run ON turns (project, session, run) WHERE run IS NOT NULL',
       ],
     },
+    { version: 3, statements: ["CREATE INDEX ledger_by_session ON ledger (session, project) WHERE session <> ''"] },
   ];
 }
 

@@ -1,4 +1,4 @@
-import type { TraceQuery } from '../../../contracts/cold-store.ts';
+import type { LedgerQuery, TraceQuery } from '../../../contracts/cold-store.ts';
 
 /** Reading and simple writing, in the SQL that both engines speak; `$n` is rewritten for SQLite. Every one goes by an index. */
 
@@ -63,25 +63,40 @@ const LEDGER_COUNTS = ['calls', 'failed_calls', 'estimated_calls', 'input_tokens
 export const LEDGER_KEYS = ['hour', 'project', 'service', 'user', 'session', 'key', 'route', 'model', 'upstream', 'shadow'] as const;
 /** `user` is a reserved word of PostgreSQL's. */
 const quoted = (column: string): string => `"${column}"`;
-export const ADD_TO_LEDGER = `
-  INSERT INTO ledger (${[...LEDGER_KEYS, ...LEDGER_COUNTS].map(quoted).join(', ')})
-  VALUES (${[...LEDGER_KEYS, ...LEDGER_COUNTS].map((_, index) => (index === 17 ? 'CAST($18 AS BIGINT)' : `$${index + 1}`)).join(', ')})
+const LEDGER_COLUMNS = [...LEDGER_KEYS, ...LEDGER_COUNTS];
+const INTO_LEDGER = `INSERT INTO ledger (${LEDGER_COLUMNS.map(quoted).join(', ')})`;
+const ADDED_TO_LEDGER = `
   ON CONFLICT (${LEDGER_KEYS.map(quoted).join(', ')})
   DO UPDATE SET ${LEDGER_COUNTS.map((count) => `${count} = ledger.${count} + excluded.${count}`).join(', ')}`;
+export const ADD_TO_LEDGER = `${INTO_LEDGER}
+  VALUES (${LEDGER_COLUMNS.map((_, index) => (index === 17 ? 'CAST($18 AS BIGINT)' : `$${index + 1}`)).join(', ')}) ${ADDED_TO_LEDGER}`;
+/** PostgreSQL's: any number of rows, one array a column. */
+export const ADD_MANY_TO_LEDGER = `${INTO_LEDGER}
+  SELECT * FROM unnest(${LEDGER_COLUMNS.map((_, index) => `$${index + 1}::${index < 9 ? 'TEXT' : index === 9 ? 'SMALLINT' : 'BIGINT'}[]`).join(', ')})
+  ${ADDED_TO_LEDGER}`;
 
 /** `by` holds checked names. Money comes as text: it may pass 2^53. */
-export function readLedgerSql(by: readonly string[], shadow: 'without' | 'with' | 'only'): string {
+export function readLedger({ from, to, by, shadow, project, session }: LedgerQuery, encode: (text: string) => string): { sql: string; values: string[] } {
+  const values = [from, to];
+  const where = ['hour >= $1', 'hour < $2'];
+  if (shadow !== 'with') where.push(`shadow = ${shadow === 'only' ? 1 : 0}`);
+  if (project !== undefined) where.push(`project = $${values.push(encode(project))}`);
+  // The second half is the index's own condition: without it no planner takes that index.
+  if (session !== undefined) where.push(`session = $${values.push(encode(session))}${session === '' ? '' : " AND session <> ''"}`);
   const keys = LEDGER_KEYS.map((key) => (by.includes(key) ? quoted(key) : `${key === 'shadow' ? (shadow === 'only' ? 1 : 0) : "''"} AS ${quoted(key)}`));
   const sums = LEDGER_COUNTS.map((count) => `CAST(SUM(${count}) AS TEXT) AS ${count}`);
-  const only = { without: 'AND shadow = 0', with: '', only: 'AND shadow = 1' }[shadow];
   const grouped = by.map(quoted).join(', ');
-  return `SELECT ${[...keys, ...sums].join(', ')} FROM ledger WHERE hour >= $1 AND hour < $2 ${only}
+  const sql = `SELECT ${[...keys, ...sums].join(', ')} FROM ledger WHERE ${where.join(' AND ')}
     ${grouped === '' ? 'HAVING COUNT(*) > 0' : `GROUP BY ${grouped} ORDER BY ${grouped}`}`;
+  return { sql, values };
 }
 
-export const WRITE_TRACE = `
-  INSERT INTO traces (id, started_at, request_id, route, status, session, record) VALUES ($1, $2, $3, $4, $5, $6, $7)
-  ON CONFLICT (id) DO UPDATE SET record = excluded.record, status = excluded.status`;
+const INTO_TRACES = 'INSERT INTO traces (id, started_at, request_id, route, status, session, record)';
+const WRITTEN_AGAIN = 'ON CONFLICT (id) DO UPDATE SET record = excluded.record, status = excluded.status';
+export const WRITE_TRACE = `${INTO_TRACES} VALUES ($1, $2, $3, $4, $5, $6, $7) ${WRITTEN_AGAIN}`;
+/** PostgreSQL's: any number of traces, one array a column. */
+export const WRITE_TRACES = `${INTO_TRACES}
+  SELECT * FROM unnest($1::TEXT[], $2::BIGINT[], $3::TEXT[], $4::TEXT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[]) ${WRITTEN_AGAIN}`;
 export const READ_TRACE = 'SELECT record FROM traces WHERE id = $1';
 export const DELETE_TRACES = 'DELETE FROM traces WHERE started_at < $1';
 

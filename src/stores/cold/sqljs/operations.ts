@@ -1,4 +1,14 @@
-import type { ColdSession, FoundTurn, LedgerRow, Page, SessionSummary, TraceQuery, TraceRecord, TurnRecord } from '../../../contracts/cold-store.ts';
+import type {
+  ColdSession,
+  FoundTurn,
+  LedgerQuery,
+  LedgerRow,
+  Page,
+  SessionSummary,
+  TraceQuery,
+  TraceRecord,
+  TurnRecord,
+} from '../../../contracts/cold-store.ts';
 import * as rows from '../sql/rows.ts';
 import * as sql from '../sql/statements.ts';
 import { decodeText, encodeText } from '../sql/text.ts';
@@ -55,9 +65,10 @@ export const OPERATIONS: Record<OperationName, Operation> = {
     return found.map(([key, value]) => ({ key: decodeText(String(key)), value: decodeText(String(value)) }));
   }),
   addToLedger: write(addToLedger),
-  readLedger: read((db, from: string, to: string, by: string[], shadow: 'without' | 'with' | 'only') =>
-    db.all(sql.readLedgerSql(by, shadow), [from, to]).map(rows.toLedgerRow),
-  ),
+  readLedger: read((db, query: LedgerQuery) => {
+    const select = sql.readLedger(query, encodeText);
+    return db.all(select.sql, select.values).map(rows.toLedgerRow);
+  }),
   writeTraces: write((db, traces: TraceRecord[]) => eachAlone(db, traces, (trace) => db.run(sql.WRITE_TRACE, rows.traceValues(trace)))),
   readTrace: read((db, id: string): TraceRecord | undefined => {
     const record = db.all(sql.READ_TRACE, [encodeText(id)])[0]?.[0];
