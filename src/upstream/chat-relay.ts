@@ -47,9 +47,18 @@ export class ChatRelay extends Relay {
 
   #relay(run: Buffer, events: readonly Span[]): Batch | undefined {
     if (events.length === 0) return undefined;
-    if (!this.settled && !this.#noteUntilSettled(run, events)) return this.#mend(run, false);
+    const before = this.states.mark();
+    // What is looked at once more must find the calls as they were.
+    const anew = (): Batch | undefined => {
+      this.states.rewind(before);
+      return this.#mend(run, false);
+    };
+    if (!this.settled) {
+      if (!this.#noteUntilSettled(run, events)) return anew();
+      this.states.rewind(before);
+    }
     const marked = this.#noteMarked(run);
-    return marked === undefined ? this.#mend(run, false) : toBatch(run, marked);
+    return marked === undefined ? anew() : toBatch(run, marked);
   }
 
   #finish(batch: Batch | undefined): Batch | undefined {

@@ -1,4 +1,5 @@
 import type { ChatChunk, ChatCompletion, ChunkChoice, FinishReason, ToolCallDelta } from '../wire/chat.ts';
+import { type CallMark, CallPlaces } from './call-places.ts';
 
 /**
  * The finish reason as clients may rely on it: tool calls are announced by `tool_calls` whatever the upstream calls it
@@ -44,15 +45,19 @@ export function isAnswer(completion: ChatCompletion): boolean {
 /** One choice's tool calls while they stream, and how it ended. */
 class ChoiceState {
   finish: FinishReason | undefined;
-  /** By the call's index: did any of its arguments come? */
-  readonly calls = new Map<number, boolean>();
+  readonly calls = new CallPlaces();
 }
 
-/** What is known of a stream's choices: enough to mend its end. Noting the same chunk twice changes nothing. */
+/** How far a stream was noted. */
+export type StatesMark = ReadonlyMap<number, CallMark>;
+
+/** What is known of a stream's choices: enough to mend its end. Chunks that are noted once more must be rewound to before them. */
 export class ChoiceStates {
   readonly #choices = new Map<number, ChoiceState>();
   /** Roles, and names of calls, that the client has been given: accumulators join what comes twice (`assistantassistant`). */
   readonly #given = new Set<string>();
+  /** Of the pieces that were noted. */
+  readonly #places = new WeakMap<ToolCallDelta, number>();
   /** Id, created and model of the first chunk that had them. */
   #head: Pick<ChatChunk, 'id' | 'created' | 'model'> | undefined;
 
@@ -83,11 +88,12 @@ export class ChoiceStates {
   needsMending(chunk: Readonly<ChatChunk>): boolean {
     return (chunk.choices ?? []).some(({ index, delta, finish_reason }) => {
       if (delta?.role && this.#given.has(roleKey(index))) return true;
-      if (delta?.tool_calls?.some((call) => this.#placeOf(index, call.index) !== call.index || (isNamed(call) && this.#given.has(callKey(index, call.index)))))
-        return true;
+      const changes = (call: ToolCallDelta): boolean =>
+        this.#placeOf(call) !== call.index || (isNamed(call) && this.#given.has(callKey(index, this.#placeOf(call))));
+      if (delta?.tool_calls?.some(changes)) return true;
       if (!finish_reason) return false;
       const calls = this.#choices.get(index)?.calls;
-      return toFinishReason(finish_reason, (calls?.size ?? 0) > 0) !== finish_reason || (calls !== undefined && [...calls.values()].includes(false));
+      return toFinishReason(finish_reason, (calls?.size ?? 0) > 0) !== finish_reason || (calls !== undefined && !calls.allCame);
     });
   }
 
@@ -100,7 +106,7 @@ export class ChoiceStates {
     };
     for (const { index, delta } of chunk.choices ?? []) {
       if (delta?.role) add(roleKey(index));
-      for (const call of delta?.tool_calls ?? []) if (isNamed(call)) add(callKey(index, call.index));
+      for (const call of delta?.tool_calls ?? []) if (isNamed(call)) add(callKey(index, this.#placeOf(call)));
     }
     return fresh;
   }
@@ -108,22 +114,29 @@ export class ChoiceStates {
     for (const key of keys) this.#given.delete(key);
   }
 
+  /** Before chunks that may be noted once more. */
+  mark(): StatesMark {
+    const mark = new Map<number, CallMark>();
+    for (const [index, { calls }] of this.#choices) if (calls.size > 0) mark.set(index, calls.mark());
+    return mark;
+  }
+  rewind(mark: StatesMark): void {
+    for (const [index, { calls }] of this.#choices) if (calls.size > 0) calls.rewind(mark.get(index));
+  }
+
   /** The chunk with its finish reasons put right, calls counted from 0, and without what has been said before. */
   mend(chunk: Readonly<ChatChunk>): ChatChunk {
     const choices = (chunk.choices ?? []).map((original) => {
       const choice = this.#mendDelta(original);
       if (!choice.finish_reason) return choice;
-      const calls = this.#choices.get(choice.index)?.calls ?? new Map<number, boolean>();
-      return { ...choice, finish_reason: toFinishReason(choice.finish_reason, calls.size > 0) };
+      return { ...choice, finish_reason: toFinishReason(choice.finish_reason, (this.#choices.get(choice.index)?.calls.size ?? 0) > 0) };
     });
     return { ...chunk, choices };
   }
 
   /** A chunk that gives `{}` to the calls of this choice whose arguments never came. */
   missingArguments(index: number): ChatChunk | undefined {
-    const calls = this.#choices.get(index)?.calls ?? new Map<number, boolean>();
-    const bare = [...calls].filter(([, came]) => !came).map(([call]) => ({ index: this.#placeOf(index, call), function: { arguments: '{}' } }));
-    for (const call of calls.keys()) calls.set(call, true);
+    const bare = (this.#choices.get(index)?.calls.takeBare() ?? []).map((place) => ({ index: place, function: { arguments: '{}' } }));
     return bare.length > 0 ? this.#make([{ index, delta: { tool_calls: bare }, finish_reason: null }]) : undefined;
   }
 
@@ -141,26 +154,22 @@ export class ChoiceStates {
     const { index, delta } = choice;
     if (!delta) return choice;
     const { role, tool_calls, ...rest } = delta;
-    const calls = tool_calls?.map(({ id, type, ...call }): ToolCallDelta => {
-      const said = this.#given.has(callKey(index, call.index));
+    const calls = tool_calls?.map((original): ToolCallDelta => {
+      const { id, type, ...call } = original;
+      const place = this.#placeOf(original);
+      const said = this.#given.has(callKey(index, place));
       const { name, ...called } = call.function ?? {};
       return {
         ...call,
-        index: this.#placeOf(index, call.index),
+        index: place,
         ...(said ? { function: called } : { ...(id ? { id } : {}), ...(type ? { type } : {}), function: { ...(name ? { name } : {}), ...called } }),
       };
     });
     return { ...choice, delta: { ...(role && !this.#given.has(roleKey(index)) ? { role } : {}), ...rest, ...(calls ? { tool_calls: calls } : {}) } };
   }
 
-  /** Calls are counted from 0 in the order in which they came, whatever the upstream calls them. */
-  #placeOf(index: number, call: number): number {
-    let place = 0;
-    for (const known of this.#choices.get(index)?.calls.keys() ?? []) {
-      if (known === call) return place;
-      place++;
-    }
-    return place;
+  #placeOf(call: ToolCallDelta): number {
+    return this.#places.get(call) ?? call.index;
   }
 
   #noteChoice({ index, delta, finish_reason }: ChunkChoice): void {
@@ -169,7 +178,7 @@ export class ChoiceStates {
       state = new ChoiceState();
       this.#choices.set(index, state);
     }
-    for (const call of delta?.tool_calls ?? []) state.calls.set(call.index, Boolean(state.calls.get(call.index)) || Boolean(call.function?.arguments));
+    for (const call of delta?.tool_calls ?? []) this.#places.set(call, state.calls.note(call));
     if (finish_reason) state.finish = finish_reason;
   }
 

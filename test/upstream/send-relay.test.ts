@@ -185,6 +185,37 @@ test('a call without arguments gets {} before the finish, beside one that has so
     assert.equal(whole(text).finish, 'tool_calls');
   }
 });
+test('parallel calls are told apart where the upstream gives them one index or none, whichever way the stream is cut', () => {
+  const head = (id: string, name: string, at: object) => ({ ...at, id, type: 'function', function: { name, arguments: '' } });
+  const rest = (text: string, at: object) => ({ ...at, function: { arguments: text } });
+  const streams: object[][][] = [{ index: 0 }, {}].flatMap((at) => [
+    // One after the other, all in one event, and with the id said again.
+    [[head('c0', 'a', at)], [rest('{"x":', at)], [rest('1}', at)], [head('c1', 'b', at)], [rest('{"y":', at)], [rest('2}', at)]],
+    [[head('c0', 'a', at), rest('{"x":1}', at), head('c1', 'b', at), rest('{"y":2}', at)]],
+    [[head('c0', 'a', at)], [{ ...rest('{"x":1}', at), id: 'c0' }], [head('c1', 'b', at)], [{ ...rest('{"y":2}', at), id: 'c1' }]],
+    // An id that is made up for every piece begins no call.
+    [[head('c0', 'a', at)], [{ ...rest('{"x":1}', at), id: 'other' }], [head('c1', 'b', at)], [rest('{"y":2}', at)]],
+  ]);
+  for (const stream of streams) {
+    const text = events([{ role: 'assistant', content: null }, ...stream.map((tool_calls) => ({ tool_calls }) as Delta), 'tool_calls']);
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length; at += 7) {
+      for (const context of [undefined, createNameMap(['order.query'])]) {
+        const { message, chunks } = run([bytes.subarray(0, at), bytes.subarray(at)], { context });
+        const calls = (message as { tool_calls: { id: string; function: object }[] }).tool_calls.map(({ id, function: called }) => ({ id, ...called }));
+        assert.deepEqual(
+          calls,
+          [
+            { id: 'c0', name: 'a', arguments: '{"x":1}' },
+            { id: 'c1', name: 'b', arguments: '{"y":2}' },
+          ],
+          `cut at ${at} of ${text}`,
+        );
+        for (const piece of chunks.flatMap(({ choices }) => choices.flatMap(({ delta }) => delta?.tool_calls ?? []))) assert.ok(Number.isInteger(piece.index));
+      }
+    }
+  }
+});
 test('tool_calls as the reason with an empty list of calls ends the turn', () => {
   assert.deepEqual([whole(events([{ role: 'assistant', content: 'done' }, { tool_calls: [] }, 'tool_calls'])).finish], ['stop']);
 });
