@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createAccessRoom } from '../access/access-room.ts';
 import { RunTimeKeys } from '../access/run-time-keys.ts';
 import { createAccountingRoom } from '../accounting/accounting-room.ts';
@@ -12,7 +13,6 @@ import type { Config } from '../contracts/config.ts';
 import type { Door } from '../contracts/door.ts';
 import type { Exchange } from '../contracts/exchange.ts';
 import type { HotStore } from '../contracts/hot-store.ts';
-import type { Matcher } from '../contracts/matcher.ts';
 import type { Provider } from '../contracts/provider.ts';
 import type { Rooms } from '../contracts/rooms.ts';
 import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
@@ -23,7 +23,7 @@ import { createMemoryBuckets } from '../limits/memory-buckets.ts';
 import { createSharedBuckets } from '../limits/shared-buckets.ts';
 import { rawAnswer } from '../pipeline/answer.ts';
 import type { Terminal } from '../pipeline/compose.ts';
-import { createGeneration, type Generation } from '../pipeline/generation.ts';
+import type { Generation } from '../pipeline/generation.ts';
 import { type LoadedPlugin, loadPlugins } from '../pipeline/load-plugins.ts';
 import { createRoutingRoom } from '../routing/routing-room.ts';
 import { createWordFinder } from '../routing/word-finder.ts';
@@ -38,7 +38,7 @@ import { fetchJson } from '../upstream/fetch-json.ts';
 import { postWebhook } from '../upstream/post-webhook.ts';
 import { createSend } from '../upstream/send.ts';
 import { createUpstreamRoom } from '../upstream/upstream-room.ts';
-import { checkAdded } from './read-config.ts';
+import { Generations } from './generations.ts';
 import { loadRegistries, type Registries } from './registries.ts';
 import { openCold, openHot } from './stores.ts';
 
@@ -68,6 +68,8 @@ export interface House {
   close(): Promise<void>;
 }
 
+const SHADOW_GRACE_MS = 2000;
+
 export const systemEnvironment: Environment = { now: () => Date.now(), uuid: () => randomUUID(), random: () => Math.random() };
 
 /** Puts the parts together and opens the stores. Rejects with what stands in the way of a start. */
@@ -83,14 +85,8 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   const cold = withBooks(stored, ledger);
   const recorder = new Recorder(log, metrics);
   const deps = { hot, cold, log, metrics, environment };
-  let current: Generation | undefined;
-  const generation = (): Generation => {
-    if (current === undefined) throw new Error('no generation has been set up');
-    return current;
-  };
-
   const accounting = createAccountingRoom();
-  accounting.onCall((call) => recorder.called(generation().config, call));
+  accounting.onCall((call) => recorder.called(generations.current().config, call));
   accounting.onCall((call, { cost }) => ledger.add(call, cost.timezone));
   const keys = new RunTimeKeys(deps);
   const access = createAccessRoom({ ...deps, runTimeKeys: keys });
@@ -99,7 +95,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   const context = createContextRoom(deps);
   const guards = createGuardsRoom({ ...deps, fetchJson, countMessage: context.countMessage, createWordFinder });
   const routing = createRoutingRoom({ ...deps, matchers, allows: access.allows, fetchJson, veil: guards.veil });
-  const client = createClient();
+  const client = createClient(config.proxy ? { proxy: config.proxy } : {});
   const send = createSend({ client, provider: (name) => providers.get(name), environment, books: accounting, rawAnswer });
   const tools = createToolsRoom({ ...deps, allows: access.allows });
   const shadow = createShadowRoom({ ...deps, routing, functions: (config, names) => tools.functions(config, names) });
@@ -117,7 +113,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
       missingAbility,
       offersTools: (exchange, route) => tools.names({ ...subjectOf(exchange), route }).offered.length > 0,
       estimateTokens: estimateInputTokens,
-      crossedFor: (service, inUse) => budgets.crossedFor(service, inUse),
+      crossedFor: (spender, inUse) => budgets.crossedFor(spender, inUse),
       environment,
     }),
     sessions: createSessionsRoom({ ...deps, context }),
@@ -131,20 +127,8 @@ export async function createHouse(options: HouseOptions, registries?: Registries
     if (exchange.attempt) accounting.checkPriced(exchange.config, exchange.attempt);
     return rooms.upstream.send(exchange);
   };
-  const hermes = {
-    log,
-    metrics,
-    rooms,
-    addProvider: (name: string, provider: Provider) => providers.set(name, provider),
-    addMatcher: (name: string, matcher: Matcher) => matchers.set(name, matcher),
-  };
-  const setUp = async (next: Config): Promise<Generation> => {
-    const generation = await createGeneration({ config: next, plugins, hermes, terminal, log, previous: current });
-    checkAdded(next, known);
-    routing.compile(next);
-    return generation;
-  };
-  current = await setUp(config);
+  const generations = new Generations({ rooms, registries: known, plugins, terminal, log, metrics });
+  await generations.use(config);
   tools.use(config);
   return {
     rooms,
@@ -157,19 +141,17 @@ export async function createHouse(options: HouseOptions, registries?: Registries
     budgets,
     plugins,
     environment,
-    generation,
+    generation: generations.current,
     async use(next) {
-      const made = await setUp(next);
-      const before = current;
-      current = made;
-      before?.retire(made);
+      await generations.use(next);
       tools.use(next);
     },
     async close() {
-      await shadow.idle();
-      current?.retire();
-      await Promise.allSettled([context.close(), client.close(), tools.close()]);
       await rooms.sessions.close();
+      // The shadow's own work may take minutes; the books must not wait for it.
+      await Promise.race([shadow.idle(), sleep(SHADOW_GRACE_MS, undefined, { ref: false })]);
+      generations.retire();
+      await Promise.allSettled([context.close(), client.close(), tools.close()]);
       await Promise.all([ledger.close(), budgets.close()]);
       await hot.close();
       await cold.close();

@@ -16,6 +16,7 @@ import { costOf, toDecimal, toFactHeaders, toHermesObject } from './hermes-objec
 import { parseBody } from './parse-body.ts';
 import { readBody } from './read-body.ts';
 import { replyStream } from './stream-reply.ts';
+import { turnAwayWrongKey } from './turn-away.ts';
 import { collectAnswer, isCompletion, send, toBodyBytes, toErrorHeaders } from './whole-reply.ts';
 
 const SSE_HEADERS = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' };
@@ -92,10 +93,8 @@ class ChatRequestRun {
     const credential = readCredential(headers);
     const path = request.url ?? '/';
     const method = request.method ?? 'POST';
-    // A wrong key is turned away before its body is read; signatures cover the body and are checked by the step `auth`.
     const from = remoteAddress(request, config.server.trusted_proxies);
-    if (this.#generation.ownAuth && credential?.kind !== 'signature')
-      await this.#gateway.rooms.access.authenticate(config, credential, { method, path, body: undefined, remoteAddress: from, requestId: this.#traceId });
+    await turnAwayWrongKey(this.#gateway, request, this.#traceId, headers);
     const bytes = await readBody(request, config.server.body_limit);
     const body = parseBody(bytes, config.server.max_depth);
     const visible = withoutCredentials(headers);

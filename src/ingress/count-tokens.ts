@@ -7,6 +7,7 @@ import type { Gateway } from './gateway.ts';
 import { beginBare, identified } from './identified.ts';
 import { parseBody } from './parse-body.ts';
 import { readBody } from './read-body.ts';
+import { turnAwayWrongKey } from './turn-away.ts';
 
 /** Source: OpenAI's cookbook, "How to count tokens": every reply is primed with three. */
 const PRIMING = 3;
@@ -14,6 +15,7 @@ const PRIMING = 3;
 /** `POST /v1/messages/count_tokens`: what hermes itself reckons with for this model; no upstream is asked. */
 export async function countTokens(gateway: Gateway, door: Door, request: IncomingMessage, traceId: string): Promise<Answer> {
   const { config } = gateway.generation();
+  await turnAwayWrongKey(gateway, request, traceId);
   const bytes = await readBody(request, config.server.body_limit);
   return identified(gateway, beginBare(gateway, request, traceId, bytes), async (exchange) => {
     const { request: chat } = door.enter(parseBody(bytes, config.server.max_depth), exchange.headers);

@@ -131,3 +131,19 @@ function toTokens(usage: Record<string, unknown>): TokenCounts | undefined {
     reasoning: detail('output_tokens_details', 'reasoning_tokens'),
   };
 }
+
+/** The log line, metrics and trace of what was passed through. */
+export function endPassed(gateway: Gateway, exchange: Exchange, request: IncomingMessage, status: number, error: string | undefined, durationMs: number): void {
+  gateway.ended({
+    exchange,
+    traceId: exchange.trace.id,
+    requestId: exchange.id,
+    method: request.method ?? 'GET',
+    path: (exchange.inbound.path.split('?')[0] ?? '/').slice(0, 200),
+    status,
+    error,
+    durationMs,
+    overheadMs: undefined,
+    firstTokenMs: undefined,
+  });
+}

@@ -31,6 +31,8 @@ export async function readBody(request: IncomingMessage, limit: number): Promise
 
 function receive(request: IncomingMessage, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    // A client that left while something else was awaited: its `close` will not come again.
+    if (request.destroyed && !request.complete) return reject(new HermesError('client_closed', 'The client closed the connection.'));
     const parts: Buffer[] = [];
     let size = 0;
     const stop = (error: HermesError): void => {

@@ -1,3 +1,4 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AdminReply } from '../contracts/admin.ts';
 import type { Door } from '../contracts/door.ts';
@@ -11,6 +12,7 @@ import { beginBare, followClient, identified, requireAdmin } from './identified.
 import { listModels, showModel } from './models.ts';
 import { parseBody } from './parse-body.ts';
 import { readBody } from './read-body.ts';
+import { turnAwayWrongKey } from './turn-away.ts';
 import { send, sendError, toErrorHeaders } from './whole-reply.ts';
 
 /** Which door a chat path belongs to. */
@@ -139,11 +141,17 @@ async function ready(gateway: Gateway, response: ServerResponse): Promise<void> 
   sendJson(response, missing === undefined ? { status: 'ready' } : { status: 'not ready', reason: missing }, missing === undefined ? 200 : 503);
 }
 
+/** In constant time: the time must not tell how near a guess came. */
+function isSame(given: string, wanted: string): boolean {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(given), digest(wanted));
+}
+
 async function metrics(gateway: Gateway, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { config } = gateway.generation();
   const variable = config.metrics.token_env;
   const token = variable === undefined ? undefined : config.secrets.get(variable);
-  if (variable !== undefined && (token === undefined || request.headers.authorization !== `Bearer ${token}`))
+  if (variable !== undefined && (token === undefined || !isSame(request.headers.authorization ?? '', `Bearer ${token}`)))
     throw new HermesError('invalid_api_key', 'The metrics need their token as "Authorization: Bearer …".');
   send(response, 200, { 'content-type': gateway.metrics.contentType }, Buffer.from(await gateway.metrics.text()));
 }
@@ -181,6 +189,7 @@ function decoded(segment: string): string {
 async function admin(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string, path: string): Promise<void> {
   const { server } = gateway.generation().config;
   const hasBody = request.method === 'POST' || request.method === 'PUT' || request.method === 'PATCH';
+  if (hasBody) await turnAwayWrongKey(gateway, request, traceId);
   const bytes = hasBody ? await readBody(request, server.body_limit) : NO_BODY;
   const exchange = beginBare(gateway, request, traceId, bytes);
   followClient(exchange, response);

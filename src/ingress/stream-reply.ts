@@ -6,6 +6,7 @@ import type { Batch, Chunk, ChunkStream, Outcome, Writer } from '../contracts/st
 import { makeChunk, splitAtMark } from '../wire/batch.ts';
 import { type ChatChunk, hasContent, type Usage } from '../wire/chat.ts';
 import { ChatEventWriter } from '../wire/chat-event-writer.ts';
+import { cancelQuietly } from '../wire/streams.ts';
 import { toMarks } from './hermes-object.ts';
 
 export interface StreamReply {
@@ -71,6 +72,8 @@ class StreamEdge {
       }
     } catch (thrown) {
       error = toHermesError(thrown);
+      // A fault of the edge itself leaves a stream that nobody would read on; one that failed by itself is over already.
+      await cancelQuietly(stream, error);
     }
     const outcome: Outcome = error ? { status: 'failed', error } : { status: 'complete' };
     const end = Buffer.concat([

@@ -3,6 +3,7 @@ import type { Answer, Exchange } from '../contracts/exchange.ts';
 import type { Next } from '../contracts/plugin.ts';
 import type { Outcome } from '../contracts/stream.ts';
 import type { Log } from '../contracts/telemetry.ts';
+import { cancelQuietly } from '../wire/streams.ts';
 import { ExchangeAnswer } from './answer.ts';
 import { type Entry, type Layer, type LayerFault, runEnds } from './entry.ts';
 import { TappedStream } from './tapped-stream.ts';
@@ -129,7 +130,7 @@ class Step {
       settled(exchange);
     } else {
       const before = exchange.answer as Answer | undefined;
-      await before?.stream?.cancel(error);
+      await cancelQuietly(before?.stream, error);
       exchange.answer = { error, ...(before ? { facts: before.facts } : {}) };
     }
     return this.#scope.pass(this.#entry);

@@ -3,6 +3,7 @@ import type { Exchange, Facts } from '../contracts/exchange.ts';
 import type { Batch, Chunk, ChunkStream, Outcome } from '../contracts/stream.ts';
 import { batchOf } from '../wire/batch.ts';
 import { hasContent } from '../wire/chat.ts';
+import { cancelQuietly } from '../wire/streams.ts';
 import { type Entry, type LayerFault, runEnds } from './entry.ts';
 
 /**
@@ -59,8 +60,9 @@ export class TappedStream implements ChunkStream {
     if (this.#over) return;
     this.#over = true;
     const error = reason ?? new HermesError('client_closed', 'The client closed the connection.');
-    await this.#source.cancel(error);
-    await this.#end(this.#toOutcome(error));
+    await cancelQuietly(this.#source, error);
+    // Whoever cancels has left: an end that fails has nobody to tell, and must not become a rejection that nobody awaits.
+    await runEnds(this.#entries, this.#toOutcome(error), this.#fault);
   }
 
   #pass(batch: Batch | null): Batch | null | Promise<Batch | null> {
@@ -71,7 +73,7 @@ export class TappedStream implements ChunkStream {
       return this.#tap(batch);
     } catch (thrown) {
       const error = toHermesError(thrown);
-      return Promise.resolve(this.#source.cancel(error)).then(() => this.#fail(error));
+      return cancelQuietly(this.#source, error).then(() => this.#fail(error));
     }
   }
 

@@ -2,6 +2,15 @@ import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Batch, Chunk, ChunkStream } from '../contracts/stream.ts';
 import { someChunk } from './batch.ts';
 
+/** Stops a stream whose end interests nobody any more: what fails on the way has been logged by whose it is. */
+export async function cancelQuietly(stream: ChunkStream | undefined, reason: HermesError): Promise<void> {
+  try {
+    await stream?.cancel(reason);
+  } catch {
+    // The reason stands; a fault in stopping adds nothing to it.
+  }
+}
+
 /** What the edge, failover, tools and idempotency are made of: streams out of streams. All of them are pulled. */
 
 /** A stream made by a generator of batches (tool rounds). Its `finally` runs on cancel, too. */

@@ -307,3 +307,29 @@ describe('cancellation', () => {
     assert.equal(exchange.signal.aborted, true);
   });
 });
+
+describe('stopping a stream', () => {
+  it('rejects nobody, whatever an end throws', async () => {
+    const store: AnyPlugin = { name: 'store', onEnd: () => Promise.reject(new Error('away')) };
+    const log: string[] = [];
+    const stream = asStream((await pipelineOf([ends(log, 'outer'), store], streaming('one'))(makeExchange())).stream);
+    await stream.read();
+    await stream.cancel();
+    assert.deepEqual(log, ['outer:failed']);
+  });
+
+  it('by a layer that throws late leaves every end run, also when one of them throws', async () => {
+    const late: AnyPlugin = {
+      name: 'late',
+      async handle(_exchange, next) {
+        await next();
+        throw new Error('too late');
+      },
+    };
+    const log: string[] = [];
+    const store: AnyPlugin = { name: 'store', onEnd: () => Promise.reject(new Error('away')) };
+    const answer = await pipelineOf([ends(log, 'limits'), late, store], streaming('one'))(makeExchange());
+    assert.match(answer.error?.message ?? '', /"late"/);
+    assert.deepEqual(log, ['limits:failed']);
+  });
+});

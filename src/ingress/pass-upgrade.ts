@@ -1,0 +1,76 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type httpProxy from 'http-proxy-3';
+import { HermesError, toHermesError } from '../contracts/errors.ts';
+import type { Exchange } from '../contracts/exchange.ts';
+import type { PipelineExchange } from '../pipeline/exchange.ts';
+import type { Gateway } from './gateway.ts';
+import { beginBare } from './identified.ts';
+import { replaceHeaders, withBrowserKey } from './pass-headers.ts';
+import { permit, toUrl } from './pass-permission.ts';
+import { endPassed } from './passed-call.ts';
+import { isPassedThrough, normalisePath } from './router.ts';
+
+type Proxy = httpProxy.ProxyServer<typeof IncomingMessage, typeof ServerResponse, Error>;
+
+/** A websocket passed through; whatever goes wrong is an answer on its socket, never an exception of the process. */
+export async function passUpgrade(gateway: Gateway, proxy: Proxy, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  socket.on('error', () => undefined);
+  let exchange: PipelineExchange;
+  try {
+    exchange = beginBare(gateway, withBrowserKey(request), gateway.environment.uuid());
+    gateway.admission.enter(exchange.config.server.max_in_flight);
+  } catch (thrown) {
+    refuseUpgrade(socket, thrown);
+    return;
+  }
+  socket.once('close', () => exchange.cancel(new HermesError('client_closed', 'The client closed the connection.')));
+  exchange.onCancel(() => socket.destroy());
+  gateway.inFlight.add(exchange);
+  const generation = gateway.generation();
+  generation.enter();
+  const arrived = performance.now();
+  try {
+    const answer = await generation.proxy(exchange, () => relay(gateway, proxy, exchange, request, socket, head));
+    if (answer.error) refuseUpgrade(socket, answer.error);
+    endPassed(gateway, exchange, request, answer.error?.status ?? answer.status, answer.error?.code, performance.now() - arrived);
+  } finally {
+    gateway.inFlight.delete(exchange);
+    gateway.admission.leave();
+    generation.leave();
+  }
+}
+
+async function relay(
+  gateway: Gateway,
+  proxy: Proxy,
+  exchange: PipelineExchange,
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): Promise<NonNullable<Exchange['answer']>> {
+  if (!isPassedThrough(gateway, normalisePath(exchange.inbound.path) ?? '')) throw new HermesError('not_found', 'There is no websocket at this path.');
+  const target = permit(exchange);
+  replaceHeaders(request, target, undefined, true);
+  await new Promise<void>((resolve, reject) => {
+    if (socket.destroyed) resolve();
+    socket.once('close', resolve);
+    proxy.ws(request, socket, head, { target: toUrl(target, exchange.inbound.path).replace(/^http/, 'ws') }, (cause: Error) =>
+      reject(new HermesError('upstream_error', 'The upstream could not be reached.', { cause })),
+    );
+  });
+  exchange.answer = { status: 101, body: null, facts: { route: 'passthrough', upstream: target.id } };
+  return exchange.answer as NonNullable<Exchange['answer']>;
+}
+
+function refuseUpgrade(socket: Duplex, thrown: unknown): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const error = toHermesError(thrown);
+  const body = JSON.stringify({ error: { message: error.message, type: error.type, param: error.param, code: error.wireCode } });
+  socket.end(
+    `HTTP/1.1 ${error.status} ${error.status === 401 ? 'Unauthorized' : 'Refused'}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
+}
