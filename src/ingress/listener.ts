@@ -126,8 +126,13 @@ async function quietMoment(): Promise<void> {
 async function drain(server: Server, sockets: ReadonlySet<Socket>, timeoutMs: number, cut: () => void): Promise<void> {
   await quietMoment();
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  const closeIdle = (): void => {
+    server.closeIdleConnections();
+    // One that has never said anything is not idle to Node: it is awaited until its headers are due.
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+  };
   // A connection that was busy at the signal is idle later on.
-  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+  const sweep = setInterval(closeIdle, SWEEP_MS);
   let end: NodeJS.Timeout | undefined;
   const timer = setTimeout(() => {
     cut();
@@ -135,7 +140,7 @@ async function drain(server: Server, sockets: ReadonlySet<Socket>, timeoutMs: nu
       for (const socket of sockets) socket.destroy();
     }, CUT_GRACE_MS);
   }, timeoutMs);
-  server.closeIdleConnections();
+  closeIdle();
   await closed;
   clearInterval(sweep);
   clearTimeout(timer);
