@@ -18,7 +18,10 @@ export interface Nginx {
   stop(): Promise<void>;
 }
 
-/** As in docs/operations.md: connections are kept, streams are not buffered, what could not be sent is sent to the other one. */
+/**
+ * As in docs/operations.md: connections are kept, streams are not buffered, what could not be sent is sent to the other one at once.
+ * `max_fails=0`: with two instances of which one is being restarted, a single mark on the other one would leave none.
+ */
 export async function startNginx(ports: readonly number[]): Promise<Nginx> {
   const [folder, port] = [temporaryFolder(), await freePort()];
   const file = join(folder, 'nginx.conf');
@@ -30,7 +33,7 @@ http {
   access_log off;
   client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy; fastcgi_temp_path ${folder}/f; uwsgi_temp_path ${folder}/u; scgi_temp_path ${folder}/s;
   upstream hermes {
-    ${ports.map((each) => `server 127.0.0.1:${each} max_fails=1 fail_timeout=1s;`).join(' ')}
+    ${ports.map((each) => `server 127.0.0.1:${each} max_fails=0;`).join(' ')}
     keepalive 64;
   }
   server {
@@ -39,6 +42,7 @@ http {
       proxy_pass http://hermes;
       proxy_http_version 1.1;
       proxy_set_header Connection "";
+      proxy_connect_timeout 2s;
       proxy_buffering off;
       proxy_read_timeout 300s;
     }

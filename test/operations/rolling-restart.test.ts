@@ -12,6 +12,8 @@ import { type Nginx, nginxMissing, startNginx } from './nginx.ts';
 const needs = skipWithout('redis', 'postgres');
 const missing = needs.skip || nginxMissing() || false;
 
+/** `HERMES_ROUNDS=10` for a longer one. */
+const ROUNDS = Number(process.env.HERMES_ROUNDS ?? 1);
 const agent = new Agent({ keepAlive: true, maxSockets: 200 });
 interface Result {
   status: number;
@@ -81,12 +83,12 @@ describe('two instances behind a plain nginx', { skip: missing, timeout: 120_000
         });
         results.push(result);
         if (sessionId && result.status === 200) assert.equal(result.sessionMessages, turn * 2, `${sessionId}, turn ${turn}`);
-        await sleep(15);
+        await sleep(30);
       }
     };
-    for (let i = 0; i < 24; i++) running.push(client(i % 3 === 0 ? `session-${i}-${randomUUID()}` : undefined));
+    for (let i = 0; i < 12; i++) running.push(client(i % 3 === 0 ? `session-${i}-${randomUUID()}` : undefined));
     await sleep(1000);
-    for (let round = 0; round < 2; round++)
+    for (let round = 0; round < ROUNDS; round++)
       for (const [index, old] of instances.entries()) {
         old.kill('SIGTERM');
         assert.equal(await old.exited, 0, old.log().slice(-400));
@@ -97,7 +99,7 @@ describe('two instances behind a plain nginx', { skip: missing, timeout: 120_000
     await Promise.all(running);
     const failed = results.filter(({ status, text }) => status !== 200 || (text.startsWith('data:') && !text.trimEnd().endsWith('data: [DONE]')));
     assert.deepEqual(failed.slice(0, 3), [], `${failed.length} of ${results.length} failed`);
-    assert.ok(results.length > 300, `only ${results.length} requests`);
-    process.stdout.write(`# rolling restart: ${results.length} requests, 4 restarts, 0 failed\n`);
+    assert.ok(results.length > 100, `only ${results.length} requests`);
+    process.stdout.write(`# rolling restart: ${results.length} requests, ${2 * ROUNDS} restarts, 0 failed\n`);
   });
 });
