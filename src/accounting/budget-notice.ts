@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import type { BudgetConfig, Config } from '../contracts/config.ts';
 import type { Log } from '../contracts/telemetry.ts';
 import { isRecord } from '../wire/json.ts';
@@ -6,11 +7,19 @@ import { isRecord } from '../wire/json.ts';
 export interface BudgetNotice {
   event: 'budget_crossed';
   budget: string;
-  service: string;
+  /** Null, and one of the next, where the budget is of something else. */
+  service: string | null;
+  project?: string;
+  user?: string;
+  key?: string;
+  /** When it was crossed. */
   day: string;
   usd: number;
   limit_usd: number;
-  switch_to: string;
+  /** Null: it refuses. */
+  switch_to: string | null;
+  action?: 'refuse';
+  period: 'day' | 'month';
 }
 /** A POST that gives the parsed answer; rejects for a status that is not 2xx. */
 export type PostJson = (
@@ -26,8 +35,11 @@ const TRIES = 12;
 
 /** The message in the form of the service that gets it. */
 export function toMessage(notice: BudgetNotice, format: 'json' | 'feishu' | 'dingtalk' | 'slack'): unknown {
-  const { budget, service, day, usd, limit_usd, switch_to } = notice;
-  const text = `hermes: the budget ${budget} of ${service} is used up on ${day}: ${usd.toFixed(2)} of ${limit_usd.toFixed(2)} USD. For the rest of the day dearer models are replaced by ${switch_to}.`;
+  const { budget, service, user, key, project, day, usd, limit_usd, switch_to, action, period } = notice;
+  const when = period === 'day' ? `on ${day}` : `in ${day.slice(0, 7)}`;
+  const effect = action === 'refuse' ? 'requests are refused' : `dearer models are replaced by ${switch_to}`;
+  const of = service ?? user ?? key ?? project;
+  const text = `hermes: the budget ${budget} of ${of} is used up ${when}: ${usd.toFixed(2)} of ${limit_usd.toFixed(2)} USD. For the rest of the ${period} ${effect}.`;
   switch (format) {
     case 'json':
       return notice;
@@ -45,17 +57,31 @@ export async function deliver(
   notice: BudgetNotice,
   notify: NonNullable<BudgetConfig['notify']>,
   config: Config,
-  { post, log, signal, firstPauseMs = FIRST_PAUSE_MS }: { post: PostJson; log: Log; signal: AbortSignal; firstPauseMs?: number },
+  {
+    post,
+    log,
+    signal,
+    now = Date.now,
+    firstPauseMs = FIRST_PAUSE_MS,
+  }: { post: PostJson; log: Log; signal: AbortSignal; now?: () => number; firstPauseMs?: number },
 ): Promise<boolean> {
   const url = config.secrets.get(notify.url_env);
   if (url === undefined) {
     log.warn({ budget: notice.budget }, `nobody is told that a budget is crossed: ${notify.url_env} is not set`);
     return false;
   }
+  const secret = notify.secret_env === undefined ? undefined : config.secrets.get(notify.secret_env);
+  if (notify.secret_env !== undefined && secret === undefined) {
+    log.warn(
+      { budget: notice.budget },
+      `nobody is told that a budget is crossed: ${notify.secret_env} is not set, and an unsigned message would not be believed`,
+    );
+    return false;
+  }
   const body = JSON.stringify(toMessage(notice, notify.format));
   for (let tries = 1; tries <= TRIES && !signal.aborted; tries++) {
     try {
-      refuseRefusals(await post(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body, signal }, TIMEOUT_MS), notify.format);
+      refuseRefusals(await post(url, { method: 'POST', headers: toHeaders(body, secret, now()), body, signal }, TIMEOUT_MS), notify.format);
       return true;
     } catch (thrown) {
       if (signal.aborted) break;
@@ -64,6 +90,15 @@ export async function deliver(
     }
   }
   return false;
+}
+
+/** Each try is signed anew: a receiver may refuse an old timestamp. */
+function toHeaders(body: string, secret: string | undefined, now: number): Record<string, string> {
+  const headers = { 'content-type': 'application/json' };
+  if (secret === undefined) return headers;
+  const timestamp = String(Math.floor(now / 1000));
+  const signature = createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex');
+  return { ...headers, 'x-hermes-timestamp': timestamp, 'x-hermes-signature': `v1=${signature}` };
 }
 
 /** Feishu and DingTalk say 200 and mean no. */

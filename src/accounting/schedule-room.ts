@@ -1,14 +1,16 @@
 import type { BudgetConfig, Config } from '../contracts/config.ts';
+import { HermesError } from '../contracts/errors.ts';
 import type { Exchange, RouteDecision } from '../contracts/exchange.ts';
 import type { ScheduleRoom } from '../contracts/rooms.ts';
 import type { Environment } from '../contracts/telemetry.ts';
+import type { Spender } from './budget-lines.ts';
 import { canServe, type ServeDeps } from './can-serve.ts';
 import { findEntry } from './schedule.ts';
 import { isDearer } from './typical-price.ts';
 
 export interface ScheduleDeps extends ServeDeps {
-  /** The budgets of this service that are crossed now. */
-  crossedFor(service: string, config: Config): readonly BudgetConfig[];
+  /** The budgets that it has crossed now. */
+  crossedFor(spender: Spender, config: Config): readonly BudgetConfig[];
   environment: Environment;
 }
 
@@ -18,17 +20,36 @@ export function createScheduleRoom(deps: ScheduleDeps): ScheduleRoom {
     apply(exchange, routed) {
       const { cost } = exchange.config;
       if (cost.schedule.length === 0 && cost.budgets.length === 0) return routed;
+      const crossed = cost.budgets.length > 0 ? deps.crossedFor(toSpender(exchange), exchange.config) : [];
+      refuseSpent(crossed);
       const now = deps.environment.now();
       let decision = routed;
       const entry = findEntry(exchange, decision, now);
       if (entry) decision = switched(deps, exchange, decision, entry.id, entry.model);
       // A crossed budget holds for an explicit model, too: it is the money that has run out.
-      for (const budget of cost.budgets.length > 0 ? deps.crossedFor(exchange.caller?.service ?? '', exchange.config) : []) {
-        if (saves(exchange.config, decision.model, budget.switch_to, now)) decision = switched(deps, exchange, decision, budget.id, budget.switch_to);
+      for (const budget of crossed) {
+        const { id, switch_to: other } = budget;
+        if (other !== undefined && saves(exchange.config, decision.model, other, now)) decision = switched(deps, exchange, decision, id, other);
       }
       return decision;
     },
   };
+}
+
+function toSpender({ caller, principal }: Exchange): Spender {
+  return {
+    service: caller?.service ?? principal?.service ?? '',
+    project: caller?.project ?? principal?.project ?? '',
+    user: caller?.user,
+    key: principal?.id ?? '',
+  };
+}
+
+function refuseSpent(crossed: readonly BudgetConfig[]): void {
+  const refusing = crossed.find(({ action }) => action === 'refuse');
+  if (refusing === undefined) return;
+  const until = refusing.usd_per_month === undefined ? 'tomorrow' : 'its next period';
+  throw new HermesError('budget_exceeded', `The budget "${refusing.id}" is used up: it refuses requests until ${until}, or until an operator lifts it.`);
 }
 
 /** The same decision object where the other model cannot take over. */

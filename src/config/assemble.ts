@@ -54,7 +54,7 @@ export function assemble(file: ConfigFile, parts: Parts): Config {
       ...file.cost,
       timezone,
       schedule: file.cost.schedule.map((entry) => ({ ...entry, model: idOf(entry.model) })),
-      budgets: file.cost.budgets.map((entry) => ({ ...entry, switch_to: idOf(entry.switch_to) })),
+      budgets: file.cost.budgets.map((entry) => ({ ...entry, switch_to: entry.switch_to && idOf(entry.switch_to) })),
     },
     shadow: file.shadow && {
       ...file.shadow,

@@ -43,6 +43,7 @@ const NEEDED = [
   ['auth', 'signatures', 'secret_env', 'no signature could be checked'],
   ['tools', undefined, 'secret_env', 'calls would go out unsigned'],
   ['tools', undefined, 'mcp.secret_env', 'calls would go out without their token'],
+  ['cost', 'budgets', 'notify.secret_env', 'the webhook could not tell who tells it'],
   ['guards', undefined, 'secret_env', 'the webhook could not tell who asks it'],
   ['metrics', undefined, 'token_env', '/metrics would be open'],
 ] as const;

@@ -86,18 +86,41 @@ export const limits = z
   .default([])
   .describe('Token buckets; a request must fit into every one that concerns it.');
 
-export const budget = z.strictObject({
-  id: id().describe('Name in traces and webhooks; unique.'),
-  service: text().describe('Service whose spending counts.'),
-  usd_per_day: decimal(0).describe('US dollars a day (a day in `cost.timezone`); crossed when spent >= this.'),
-  switch_to: text().describe(
-    'Model (id) that serves instead of dearer ones for the rest of the day. Never a dearer one, nor one that cannot serve the request.',
-  ),
-  notify: z
-    .strictObject({
-      url_env: environmentName().describe('Variable that holds the webhook address.'),
-      format: z.enum(['json', 'feishu', 'dingtalk', 'slack']).default('json').describe('Form of the message.'),
-    })
+const scope = (what: string) =>
+  text()
     .optional()
-    .describe('Told once when it is crossed.'),
-});
+    .describe(`${what} whose spending counts: a name, a pattern that is one budget for all that it fits, or \`*\`: one budget for each distinct one.`);
+export const budget = z
+  .strictObject({
+    id: id().describe('Name in traces and webhooks; unique.'),
+    service: scope('Service'),
+    project: scope('Project'),
+    user: scope('User (`*`: each within its project)'),
+    key: scope('Key, by its id,'),
+    usd_per_day: decimal(0).optional().describe('US dollars a day (a day in `cost.timezone`); crossed when spent >= this.'),
+    usd_per_month: decimal(0).optional().describe('US dollars a calendar month in `cost.timezone`; beside or instead of `usd_per_day`.'),
+    action: z
+      .enum(['switch', 'refuse'])
+      .default('switch')
+      .describe('What a crossed budget does for the rest of its day or month: `switch_to` instead of dearer models, or 429 `budget_exceeded`.'),
+    switch_to: text()
+      .optional()
+      .describe('Model (id) that serves instead of dearer ones while it is crossed. Never a dearer one, nor one that cannot serve the request.'),
+    warn_percent: decimal(1, 100).default(80).describe('Share of the limit at which the log warns.'),
+    notify: z
+      .strictObject({
+        url_env: environmentName().describe('Variable that holds the webhook address.'),
+        format: z.enum(['json', 'feishu', 'dingtalk', 'slack']).default('json').describe('Form of the message.'),
+        secret_env: environmentName().optional().describe('Variable with the secret that signs the message (`x-hermes-signature`). Absent: unsigned.'),
+      })
+      .optional()
+      .describe('Told once when it is crossed.'),
+  })
+  .superRefine((entry, context) => {
+    const report = (message: string) => context.addIssue({ code: 'custom', message });
+    const scopes = (['service', 'project', 'user', 'key'] as const).filter((name) => entry[name] !== undefined);
+    if (scopes.length !== 1) report(scopes.length === 0 ? 'needs one of service, project, user and key' : `has ${scopes.join(' and ')}: give one`);
+    if (entry.usd_per_day === undefined && entry.usd_per_month === undefined) report('limits nothing: give usd_per_day or usd_per_month');
+    if (entry.action === 'switch' && entry.switch_to === undefined) report('needs `switch_to`, or `action: refuse`');
+    if (entry.action === 'refuse' && entry.switch_to !== undefined) report('has `switch_to`, which `action: refuse` never uses: leave one out');
+  });

@@ -113,7 +113,7 @@ export const cost = z
     timezone: timezone().optional().describe("Time zone of days and hours. Default: the system's."),
     unpriced: z.enum(['allow', 'refuse']).default('allow').describe('Calls of a model without a price: allowed with a warning and a metric, or refused.'),
     schedule: z.array(schedule).default([]).describe('The first entry that fits changes the model; an explicit model is left alone.'),
-    budgets: z.array(budget).default([]).describe('Daily budgets of services.'),
+    budgets: z.array(budget).default([]).describe('What a service, project, user or key may spend a day or a month.'),
   })
   .prefault({})
   .describe('Money.');

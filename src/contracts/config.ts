@@ -142,12 +142,19 @@ export interface ScheduleConfig {
   tiers?: string[] | undefined;
   model: string;
 }
+/** Exactly one of `service`, `project`, `user` and `key`; at least one of the amounts; `switch_to` unless it refuses. */
 export interface BudgetConfig {
   id: string;
-  service: string;
-  usd_per_day: number;
-  switch_to: string;
-  notify?: { url_env: string; format: 'json' | 'feishu' | 'dingtalk' | 'slack' } | undefined;
+  service?: string | undefined;
+  project?: string | undefined;
+  user?: string | undefined;
+  key?: string | undefined;
+  usd_per_day?: number | undefined;
+  usd_per_month?: number | undefined;
+  action: 'switch' | 'refuse';
+  switch_to?: string | undefined;
+  warn_percent: number;
+  notify?: { url_env: string; format: 'json' | 'feishu' | 'dingtalk' | 'slack'; secret_env?: string | undefined } | undefined;
 }
 
 export interface RolloutConfig {

@@ -1,13 +1,23 @@
 import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { deliver, toMessage } from '../../src/accounting/budget-notice.ts';
+import { deliver, type PostJson, toMessage } from '../../src/accounting/budget-notice.ts';
 import { postWebhook } from '../../src/upstream/post-webhook.ts';
 import { makeConfig } from '../config/make-config.ts';
 import { recordLog } from '../stores/fixture.ts';
 
-const notice = { event: 'budget_crossed' as const, budget: 'b', service: 'support', day: '2026-11-30', usd: 50.5, limit_usd: 50, switch_to: 'mid_model' };
+const notice = {
+  event: 'budget_crossed' as const,
+  budget: 'b',
+  service: 'support',
+  day: '2026-11-30',
+  usd: 50.5,
+  limit_usd: 50,
+  switch_to: 'mid_model',
+  period: 'day' as const,
+};
 
 describe('the message of a crossed budget', () => {
   it('has the form that its service takes', () => {
@@ -17,6 +27,10 @@ describe('the message of a crossed budget', () => {
     assert.deepEqual(toMessage(notice, 'feishu'), { msg_type: 'text', content: { text } });
     assert.deepEqual(toMessage(notice, 'dingtalk'), { msgtype: 'text', text: { content: text } });
     assert.deepEqual(toMessage(notice, 'slack'), { text });
+    const refusing = { ...notice, service: null, project: 'shop', switch_to: null, action: 'refuse' as const, period: 'month' as const };
+    assert.deepEqual(toMessage(refusing, 'slack'), {
+      text: 'hermes: the budget b of shop is used up in 2026-11: 50.50 of 50.00 USD. For the rest of the month requests are refused.',
+    });
   });
 });
 
@@ -109,5 +123,43 @@ describe('a webhook', () => {
     });
     setTimeout(() => stop.abort(), 30);
     assert.equal(await sending, false);
+  });
+});
+
+describe('the signature of a webhook', () => {
+  const toBudget = (notify: object) =>
+    makeConfig(
+      { cost: { budgets: [{ id: 'b', service: 'support', usd_per_day: 1, switch_to: 'fast_model', notify }] } },
+      { HOOK: 'http://hook.invalid/', HOOK_SECRET: 'whsec' },
+    );
+  const tries = async (notify: { url_env: string; format: 'slack'; secret_env?: string }) => {
+    const heard: { headers: Record<string, string>; body: string }[] = [];
+    const post: PostJson = async (_url, { headers, body }) => {
+      heard.push({ headers, body });
+      if (heard.length === 1) throw new Error('status 500');
+    };
+    let at = 1_796_040_000_000;
+    const now = (): number => {
+      at += 1000;
+      return at;
+    };
+    const { signal } = new AbortController();
+    assert.equal(await deliver(notice, notify, toBudget(notify), { post, log: recordLog(), signal, now, firstPauseMs: 1 }), true);
+    return heard;
+  };
+  it('is made anew for each try, over its time and the very body', async () => {
+    const heard = await tries({ url_env: 'HOOK', format: 'slack', secret_env: 'HOOK_SECRET' });
+    assert.deepEqual(
+      heard.map(({ headers }) => headers['x-hermes-timestamp']),
+      ['1796040001', '1796040002'],
+    );
+    for (const { headers, body } of heard) {
+      const expected = createHmac('sha256', 'whsec').update(`${headers['x-hermes-timestamp']}.${body}`).digest('hex');
+      assert.equal(headers['x-hermes-signature'], `v1=${expected}`);
+    }
+  });
+  it('is left out without a secret', async () => {
+    const [first] = await tries({ url_env: 'HOOK', format: 'slack' });
+    assert.deepEqual(first?.headers, { 'content-type': 'application/json' });
   });
 });

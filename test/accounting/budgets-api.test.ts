@@ -7,6 +7,8 @@ import { until } from '../services.ts';
 
 const KB = { authorization: 'Bearer sk-kb-0123456789abcdefghij' };
 
+const TRIAL = 'sk-trial-0123456789abcdefghij';
+
 describe('a budget in the running product', () => {
   const messages: unknown[] = [];
   let hook: Server;
@@ -23,12 +25,20 @@ describe('a budget in the running product', () => {
           { id: 'smart_model', provider: 'simulator', pricing: { input_per_million: 1000, output_per_million: 1000 } },
           { id: 'mid_model', provider: 'simulator', pricing: { input_per_million: 1, output_per_million: 1 } },
         ],
-        auth: { keys: [{ id: 'kb', key_env: 'KB_KEY', service: 'kb' }] },
+        auth: {
+          keys: [
+            { id: 'kb', key_env: 'KB_KEY', service: 'kb' },
+            { id: 'trial', key_env: 'TRIAL_KEY', service: 'trial' },
+          ],
+        },
         cost: {
-          budgets: [{ id: 'daily', service: 'default', usd_per_day: 0.001, switch_to: 'mid_model', notify: { url_env: 'HOOK', format: 'slack' } }],
+          budgets: [
+            { id: 'daily', service: 'default', usd_per_day: 0.001, switch_to: 'mid_model', notify: { url_env: 'HOOK', format: 'slack' } },
+            { id: 'trial-user', user: 'visitor*', usd_per_month: 0.001, action: 'refuse' },
+          ],
         },
       },
-      { env: { KB_KEY: 'sk-kb-0123456789abcdefghij', HOOK: `http://127.0.0.1:${(hook.address() as AddressInfo).port}/` } },
+      { env: { KB_KEY: 'sk-kb-0123456789abcdefghij', TRIAL_KEY: TRIAL, HOOK: `http://127.0.0.1:${(hook.address() as AddressInfo).port}/` } },
     );
   });
   after(async () => {
@@ -60,5 +70,18 @@ describe('a budget in the running product', () => {
     assert.deepEqual([status, json.done, (json.budget as { state: string }).state], [200, 'lift', 'lifted']);
     assert.deepEqual([await servedBy(), await servedBy()], ['smart_model', 'smart_model']);
     assert.equal(messages.length, 1);
+  });
+  it('that refuses answers 429 and tells SDKs not to try again, until it is lifted', async () => {
+    const headers = { authorization: `Bearer ${TRIAL}` };
+    const ask = (name: string) => app.chat({ model: 'smart_model', messages: user('hello'), user: name }, headers);
+    assert.equal((await ask('visitor-1')).status, 200);
+    const refused = await ask('visitor-1');
+    assert.deepEqual([refused.status, refused.headers.get('x-should-retry')], [429, 'false']);
+    const { error } = refused.json as { error: { code: string; message: string } };
+    assert.equal(error.code, 'budget_exceeded');
+    assert.match(error.message, /trial-user/);
+    assert.equal((await ask('member-1')).status, 200, 'nobody else is concerned');
+    assert.equal((await app.post('/admin/budgets/trial-user/lift', {})).status, 200);
+    assert.equal((await ask('visitor-1')).status, 200);
   });
 });

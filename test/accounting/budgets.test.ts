@@ -86,7 +86,7 @@ async function start(
       ledger.add(call, used.cost.timezone);
       budgets.heard(call, used);
     },
-    crossed: (service = 'support') => budgets.crossedFor(service, used).map(({ id }) => id),
+    crossed: (service = 'support') => budgets.crossedFor({ service, project: 'shop', user: 'u1', key: 'support' }, used).map(({ id }) => id),
   };
 }
 afterEach(async () => {
@@ -118,7 +118,16 @@ describe('a budget', () => {
     assert.deepEqual(posted, [
       {
         url: 'http://hook.invalid/secret',
-        body: { event: 'budget_crossed', budget: 'support-daily', service: 'support', day: '2026-11-30', usd: 50, limit_usd: 50, switch_to: 'cheap' },
+        body: {
+          event: 'budget_crossed',
+          budget: 'support-daily',
+          service: 'support',
+          day: '2026-11-30',
+          usd: 50,
+          limit_usd: 50,
+          switch_to: 'cheap',
+          period: 'day',
+        },
       },
     ]);
     const [view] = one.budgets.views(config);
@@ -207,9 +216,10 @@ describe('the day of a budget', () => {
     const one = await start(cold, clock);
     one.spend(60);
     const raised = configOf({ usd_per_day: 70 });
-    assert.deepEqual(one.budgets.crossedFor('support', raised), []);
+    const spender = { service: 'support', project: 'shop', key: 'support' };
+    assert.deepEqual(one.budgets.crossedFor(spender, raised), []);
     one.budgets.heard(makeCall({ startedAt: clock.at, costNanoUsd: 10 * USD }), raised);
-    assert.equal(one.budgets.crossedFor('support', raised).length, 1);
+    assert.equal(one.budgets.crossedFor(spender, raised).length, 1);
     await until(() => posted.length === 2, 'the second crossing is another one');
   });
 });
