@@ -1,10 +1,15 @@
+import { LRUCache } from 'lru-cache';
 import type { Page, TraceRecord } from '../contracts/cold-store.ts';
 import type { Ending } from '../contracts/ending.ts';
 import type { Counter, Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import { isAfter, type KeptTrace, keep, matches, type TraceFilter, toRecord } from '../telemetry/kept-trace.ts';
+import { ExchangeTrace } from '../telemetry/trace.ts';
 
 /** Newest traces in memory, for views. */
 const RING = 2000;
+/** Characters of captured content among them, and among those that wait for the store. */
+const RING_CONTENT = 32 * 1024 ** 2;
+const MAX_WAITING_CONTENT = 64 * 1024 ** 2;
 const FLUSH_MS = 1000;
 /** Traces stored a second while requests keep coming: at thousands of requests a second the store would do little else. */
 const BUSY_BATCH = 100;
@@ -44,11 +49,10 @@ export class TraceSink {
   readonly #deps: TraceSinkDeps;
   readonly #left: Counter;
   readonly #timers: NodeJS.Timeout[];
-  /** The ring: ids in order of arrival, and where the oldest is. */
-  readonly #ids: string[] = [];
-  #oldest = 0;
-  readonly #ring = new Map<string, KeptTrace>();
+  // Only peeked at: the oldest goes first, looked at or not.
+  readonly #ring = new LRUCache<string, KeptTrace>({ max: RING, maxSize: RING + RING_CONTENT, sizeCalculation: (kept) => 1 + contentOf(kept) });
   #waiting: KeptTrace[] = [];
+  #waitingContent = 0;
   #arrived = 0;
   #flushing: Promise<void> | undefined;
 
@@ -69,36 +73,37 @@ export class TraceSink {
     if (exchange?.principal === undefined) return;
     const kept = keep(ending, exchange);
     this.#arrived++;
-    this.#remember(kept);
+    this.#ring.set(kept.id, kept);
     this.#deps.exported?.(kept);
     if (exchange.config.trace.keep_days > 0) this.#wait(kept);
   }
 
-  #remember(kept: KeptTrace): void {
-    const { id } = kept;
-    if (this.#ids.length < RING) this.#ids.push(id);
-    else {
-      this.#ring.delete(this.#ids[this.#oldest] as string);
-      this.#ids[this.#oldest] = id;
-      this.#oldest = (this.#oldest + 1) % RING;
-    }
-    this.#ring.set(id, kept);
-  }
-
   /** Within the bound every trace waits; beyond it a failed one takes the place of a good one. */
   #wait(kept: KeptTrace): void {
-    if (this.#waiting.length < MAX_WAITING) {
+    const content = contentOf(kept);
+    if (this.#waiting.length < MAX_WAITING && this.#waitingContent + content <= MAX_WAITING_CONTENT) {
       this.#waiting.push(kept);
+      this.#waitingContent += content;
       return;
     }
     this.#left.inc({});
     if (kept.status < 400) return;
-    const good = this.#waiting.findIndex(({ status }) => status < 400);
-    if (good >= 0) this.#waiting[good] = kept;
+    const at = this.#waiting.findIndex(({ status }) => status < 400);
+    const good = this.#waiting[at];
+    if (good === undefined) return;
+    const instead = this.#waitingContent + content - contentOf(good);
+    if (instead > MAX_WAITING_CONTENT) return;
+    this.#waiting[at] = kept;
+    this.#waitingContent = instead;
+  }
+
+  #waits(list: KeptTrace[]): void {
+    this.#waiting = list;
+    this.#waitingContent = list.reduce((sum, kept) => sum + contentOf(kept), 0);
   }
 
   async get(id: string): Promise<TraceRecord | undefined> {
-    const kept = this.#ring.get(id) ?? this.#waiting.find((waiting) => waiting.id === id);
+    const kept = this.#ring.peek(id) ?? this.#waiting.find((waiting) => waiting.id === id);
     return kept ? toRecord(kept) : this.#deps.cold.readTrace(id);
   }
 
@@ -151,16 +156,33 @@ export class TraceSink {
   async #write(most: number): Promise<boolean> {
     const batch = this.#waiting.slice(0, most);
     if (batch.length === 0) return true;
-    this.#waiting = this.#waiting.slice(most);
+    this.#waits(this.#waiting.slice(most));
     try {
       await this.#deps.cold.writeTraces(batch.map(toRecord));
       return true;
     } catch (err) {
       this.#deps.log.warn({ err, traces: batch.length }, 'traces could not be stored; they will be tried again');
-      this.#waiting = [...batch, ...this.#waiting].slice(0, MAX_WAITING);
+      this.#waits([...batch, ...this.#waiting].slice(0, MAX_WAITING));
       return false;
     }
   }
+}
+
+// Counted once: a stored answer is whole when its trace is added.
+const counted = new WeakMap<object, number>();
+
+/** Characters of what was captured. */
+function contentOf({ trace }: KeptTrace): number {
+  const content = trace instanceof ExchangeTrace ? trace.content : undefined;
+  if (content === undefined) return 0;
+  const known = counted.get(content) ?? charactersIn(content);
+  counted.set(content, known);
+  return known;
+}
+function charactersIn(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 8;
+  return Object.entries(value).reduce((sum, [name, part]) => sum + name.length + charactersIn(part), 0);
 }
 
 /** The place of the last trace of a page, as the stores write it: pages go on whether memory or a store gave the last one. */

@@ -1,3 +1,4 @@
+import { HermesError } from '../contracts/errors.ts';
 import type { Answer, Exchange, Inbound } from '../contracts/exchange.ts';
 import type { GuardConfig, GuardDirection } from '../contracts/guards.ts';
 import type { ContextRoom } from '../contracts/rooms.ts';
@@ -7,6 +8,7 @@ import { type ChatCompletion, type ChatRequest, messageText } from '../wire/chat
 import { CompletionBuilder } from '../wire/collect.ts';
 import { isRecord } from '../wire/json.ts';
 import { share } from '../wire/share.ts';
+import { sizeOf } from '../wire/streams.ts';
 import { guardBody, guardText, type OutputGuard } from './guarded-answer.ts';
 import { guardRequest } from './guarded-request.ts';
 import { GuardedStream } from './guarded-stream.ts';
@@ -98,7 +100,16 @@ export class GuardedExchange {
     const shared = share(stream);
     const reader = shared.open();
     const builder = new CompletionBuilder();
-    for (let batch = await reader.read(); batch !== null; batch = await reader.read()) for (const { view } of batch.chunks) builder.add(view);
+    let bytes = 0;
+    for (let batch = await reader.read(); batch !== null; batch = await reader.read()) {
+      bytes += sizeOf(batch);
+      if (bytes > this.#exchange.config.server.max_event_bytes) {
+        const error = new HermesError('overloaded', 'The answer is too large to be judged as a whole; ask for a shorter one.');
+        await stream.cancel(error);
+        throw error;
+      }
+      for (const { view } of batch.chunks) builder.add(view);
+    }
     for (const guard of this.#set.webhooks.output) await this.#ask(guard, 'output', textOf(builder.build()));
     return shared.open();
   }

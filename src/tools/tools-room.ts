@@ -112,7 +112,7 @@ class Tools implements ToolsRoom {
       exchange.answer = { body, facts: { toolCalls: turn.facts } };
     } else {
       const first = await ask.model();
-      exchange.answer = first.stream ? runStreamedRounds(turn, first, ask) : await runWholeRounds(turn, first, ask);
+      exchange.answer = first.stream ? runStreamedRounds(turn, first, ask) : await runWholeRounds(turn, first, ask, exchange.config.server.max_event_bytes);
     }
     const answer = exchange.answer as Answer;
     if (offer.unavailable.length > 0) answer.facts.unavailableTools = offer.unavailable;

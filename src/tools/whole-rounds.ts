@@ -6,15 +6,15 @@ import { toFinishReason, toLawfulArguments } from './lawful.ts';
 import type { Ask } from './streamed-rounds.ts';
 import type { Taken, ToolTurn } from './turn.ts';
 
-/** The rounds of a request whose answers are whole bodies. Gives the very answer of the model when hermes had no part in it. */
-export async function runWholeRounds(turn: ToolTurn, first: Answer, ask: Ask): Promise<Answer | AnswerInit> {
+/** The rounds of a request whose answers are whole bodies, a streamed one up to `maxBytes`. Gives the very answer of the model when hermes had no part in it. */
+export async function runWholeRounds(turn: ToolTurn, first: Answer, ask: Ask, maxBytes: number): Promise<Answer | AnswerInit> {
   const { facts } = first;
   let usage: Usage | undefined;
   for (let answer = first; ; answer = await ask.model()) {
     if (answer !== first) addFacts(facts, answer.facts);
     facts.toolCalls = turn.facts;
     if (answer.error) return Object.assign(answer, { facts });
-    const completion = answer.stream ? await collect(answer.stream) : (answer.view as ChatCompletion);
+    const completion = answer.stream ? await collect(answer.stream, maxBytes) : (answer.view as ChatCompletion);
     const choice = completion?.choices?.[0];
     if (!choice) return answer;
     usage = addUsage(usage, completion.usage);

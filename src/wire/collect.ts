@@ -2,7 +2,7 @@ import { HermesError } from '../contracts/errors.ts';
 import type { ChunkStream } from '../contracts/stream.ts';
 import { batchOf, makeChunk } from './batch.ts';
 import type { ChatChunk, ChatCompletion, Choice, ChunkChoice, Delta, ToolCallDelta, Usage } from './chat.ts';
-import { replay } from './streams.ts';
+import { replay, sizeOf } from './streams.ts';
 
 /** Builds the whole answer out of a stream's chunks, as the official SDKs do. */
 export class CompletionBuilder {
@@ -97,7 +97,7 @@ export async function collect(stream: ChunkStream, maxBytes: number = Number.POS
   for (;;) {
     const batch = await stream.read();
     if (batch === null) return compact(builder.build());
-    bytes += batch.bytes?.byteLength ?? 0;
+    bytes += sizeOf(batch);
     if (bytes > maxBytes) {
       const error = new HermesError('overloaded', 'The answer is too large to be put together as a whole; ask for a stream.');
       await stream.cancel(error);

@@ -293,6 +293,16 @@ describe('webhook guards', () => {
     }
     assert.equal(JSON.parse(received[0]?.body ?? '').text, 'echo: hi');
   });
+
+  it('hold no more of a stream than one event may have', async () => {
+    const app = await start([hook({ apply: ['output'] })], { server: { max_event_bytes: 1024 } });
+    upstream.on('fake', (reply) =>
+      reply.stream([{ role: 'assistant', content: '' }, ...Array.from({ length: 20 }, () => ({ content: 'x'.repeat(100) })), 'stop']),
+    );
+    const reply = await app.chat({ model: 'fake', stream: true, messages: user('hi') });
+    assert.match(reply.text, /"overloaded"/);
+    assert.equal(received.length, 0);
+  });
 });
 
 describe('size guards', () => {

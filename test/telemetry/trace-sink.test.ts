@@ -136,6 +136,26 @@ describe('traces of requests that are over', () => {
     assert.match(await text(), /^hermes_traces_not_stored_total 20$/m);
   });
 
+  it('hold captured content in memory up to a bound, the newest for views and the oldest for the store', async () => {
+    const store = new Store();
+    store.away = true;
+    const { sink: traces, text } = sink(store);
+    const content = (id: string, at: number): Ending => {
+      const made = ending(id, at);
+      const trace = made.exchange?.trace;
+      if (trace instanceof ExchangeTrace) trace.content = { request: [{ role: 'user', content: 'x'.repeat(1024 ** 2) }] };
+      return made;
+    };
+    for (let at = 0; at < 100; at++) traces.add(content(`t${at}`, at));
+    const waiting = 100 - Number(/^hermes_traces_not_stored_total (\d+)$/m.exec(await text())?.[1]);
+    assert.ok(waiting >= 60 && waiting <= 64, `${waiting} wait`);
+    assert.equal((await traces.get('t99'))?.id, 't99');
+    assert.equal(await traces.get('t65'), undefined, 'neither among the newest nor waiting');
+    store.away = false;
+    await traces.close();
+    assert.equal(store.records.size, waiting);
+  });
+
   it('are not stored under keep_days 0, and old ones are deleted', async () => {
     const store = new Store();
     const { sink: traces } = sink(store);
