@@ -4,8 +4,8 @@ import type { KeyConfig } from '../contracts/config.ts';
 import { HermesError } from '../contracts/errors.ts';
 import type { Principal } from '../contracts/exchange.ts';
 import type { Environment, Log } from '../contracts/telemetry.ts';
-import { isRecord } from '../wire/json.ts';
 import { toPrincipal } from './keys.ts';
+import { type StoredKey, toStored } from './stored-key.ts';
 
 /** How old may be what an instance knows: a key that was revoked elsewhere is refused within it. */
 const POLL_MS = 1000;
@@ -18,13 +18,6 @@ const KEY_BYTES = 32;
 /** Revoked keys stay listed for so long. */
 const REVOKED_KEPT_MS = 90 * 86_400_000;
 
-/** A key as it is stored: its hash, never the key. */
-interface StoredKey extends KeyConfig {
-  sha256: string;
-  created_at: string;
-  created_by: string;
-  revoked_at?: string;
-}
 /** A key as operators see it. */
 export type KeyView = Omit<StoredKey, 'sha256' | 'key_env'>;
 
@@ -128,11 +121,6 @@ export class RunTimeKeys {
 
 function toHash(key: string): string {
   return createHash('sha256').update(key).digest('hex');
-}
-
-function toStored(text: string | undefined): StoredKey | undefined {
-  const value: unknown = text === undefined ? undefined : JSON.parse(text);
-  return isRecord(value) && typeof value.id === 'string' && typeof value.sha256 === 'string' ? (value as unknown as StoredKey) : undefined;
 }
 
 function toView({ sha256: _hash, key_env: _env, ...view }: StoredKey): KeyView {

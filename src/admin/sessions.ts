@@ -2,6 +2,7 @@ import type { AdminRequest } from '../contracts/admin.ts';
 import type { ColdSession, ColdStore, LedgerRow, SessionSummary } from '../contracts/cold-store.ts';
 import { HermesError } from '../contracts/errors.ts';
 import type { Environment } from '../contracts/telemetry.ts';
+import { parseJson, stringifyJson } from '../wire/json.ts';
 import { type AdminRoute, limitOf } from './route.ts';
 
 export interface SessionSource {
@@ -52,7 +53,7 @@ export function createSessionViews(source: SessionSource): SessionViews {
     },
     async export(question) {
       const { system, messages } = await read(question, ALL);
-      return [...system, ...messages].map((message) => `${JSON.stringify(toMessageView(message))}\n`).join('');
+      return [...system, ...messages].map((message) => `${stringifyJson(toMessageView(message))}\n`).join('');
     },
     async delete({ project, session }) {
       if (!(await source.forget(project, session))) throw notFound(project);
@@ -92,10 +93,7 @@ export function sessionRoutes(source: SessionSource): AdminRoute[] {
         if (request.query.get('format') === 'json')
           return {
             body: {
-              data: lines
-                .split('\n')
-                .filter(Boolean)
-                .map((line): unknown => JSON.parse(line)),
+              data: lines.split('\n').filter(Boolean).map(parseJson),
             },
           };
         return { contentType: 'application/x-ndjson', body: lines };

@@ -1,6 +1,7 @@
 import type { Answer, Facts } from '../contracts/exchange.ts';
 import type { ChatCompletion, Usage } from '../wire/chat.ts';
 import { isRecord, parseJsonBytes, stringifyJson } from '../wire/json.ts';
+import { isUsage } from '../wire/usage.ts';
 
 /** What is told of a kept answer beside its body. */
 interface Head {
@@ -50,12 +51,32 @@ export class KeptAnswer {
   static fromText(text: string): KeptAnswer | undefined {
     const end = text.indexOf('\n');
     try {
-      const head: unknown = JSON.parse(text.slice(0, Math.max(end, 0)));
-      return isRecord(head) && typeof head.at === 'number' ? new KeptAnswer(head as unknown as Head, Buffer.from(text.slice(end + 1))) : undefined;
+      const head = toHead(JSON.parse(text.slice(0, Math.max(end, 0))));
+      return head && new KeptAnswer(head, Buffer.from(text.slice(end + 1)));
     } catch {
       return undefined;
     }
   }
+}
+
+/** Undefined for what is none: another version may have written it. */
+function toHead(value: unknown): Head | undefined {
+  if (!isRecord(value) || typeof value.at !== 'number') return undefined;
+  const { at, usage, toolCalls } = value;
+  const [model, upstream, finishReason, upstreamFinishReason, maker, guard] = [
+    value.model,
+    value.upstream,
+    value.finishReason,
+    value.upstreamFinishReason,
+    value.maker,
+    value.guard,
+  ].map((text) => (typeof text === 'string' ? text : undefined));
+  if (usage !== undefined && !isUsage(usage)) return undefined;
+  if (toolCalls !== undefined && !(Array.isArray(toolCalls) && toolCalls.every(isToolCall))) return undefined;
+  return { at, model, upstream, usage, finishReason, upstreamFinishReason, toolCalls, maker, guard };
+}
+function isToolCall(value: unknown): value is NonNullable<Facts['toolCalls']>[number] {
+  return isRecord(value) && typeof value.tool === 'string';
 }
 
 /** The answer for keeping; undefined: it must not be given to anybody else. `opted`: the caller takes answers that tools had a part in. */

@@ -2,7 +2,7 @@ import type { Exchange } from '../contracts/exchange.ts';
 import type { Batch, ChunkStream, Outcome } from '../contracts/stream.ts';
 import type { ChatChunk, ChatMessage, Choice } from '../wire/chat.ts';
 import { CompletionBuilder } from '../wire/collect.ts';
-import { isRecord } from '../wire/json.ts';
+import { isRecord, parseJson } from '../wire/json.ts';
 
 /** Batches are folded in so many at a time: parsing waits for the tail where it can, but a long answer must not keep every packet that brought it. */
 const FOLD = 256;
@@ -87,7 +87,8 @@ function relayedChunks(batches: readonly Batch[]): ChatChunk[] | undefined {
     events[index] = event.slice(5);
   }
   try {
-    return JSON.parse(`[${events.join(',')}]`);
+    // Each event was read as a chunk before it was relayed.
+    return parseJson(`[${events.join(',')}]`) as ChatChunk[];
   } catch {
     return undefined;
   }

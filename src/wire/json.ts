@@ -1,11 +1,16 @@
 import { randomBytes } from 'node:crypto';
+import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 
 /**
  * JSON that keeps integers beyond 2^53 exact. JSON.parse rounds them, and Node 20 offers no access to the source text; so
  * such literals are wrapped as marked strings before parsing and unwrapped after writing. The mark is random per process:
- * no input can forge it.
+ * no input can forge it. Threads of the process share it: values that were read here may be written there.
  */
-const MARK = `\u0001${randomBytes(9).toString('base64url')}:`;
+const SHARED = 'hermes.long-integers';
+const shared: unknown = getEnvironmentData(SHARED);
+const word = typeof shared === 'string' ? shared : randomBytes(9).toString('base64url');
+setEnvironmentData(SHARED, word);
+const MARK = `\u0001${word}:`;
 const MARKED = new RegExp(`"\\\\u0001${MARK.slice(1)}(-?\\d+)"`, 'g');
 const LONG_NUMBER = /\d{16}/;
 /** A string literal, or an integer of 16 digits and more that stands where a value may stand. */
@@ -20,8 +25,8 @@ export function parseJson(text: string): unknown {
 }
 
 /** Writes what `parseJson` read, with its long integers as they were. */
-export function stringifyJson(value: unknown): string {
-  const text = JSON.stringify(value);
+export function stringifyJson(value: unknown, replace?: (key: string, member: unknown) => unknown): string {
+  const text = JSON.stringify(value, replace);
   return text?.includes(MARK.slice(1)) ? text.replace(MARKED, '$1') : text;
 }
 

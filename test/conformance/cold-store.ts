@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ColdStore, type LedgerRow, type TraceRecord, VersionConflict } from '../../src/contracts/cold-store.ts';
+import { type ColdStore, type LedgerRow, type StoredMessage, type TraceRecord, VersionConflict } from '../../src/contracts/cold-store.ts';
+import { parseJson, stringifyJson } from '../../src/wire/json.ts';
 import { exchange, stored, texts, turn } from '../stores/fixture.ts';
 import { AWKWARD } from './hot-store.ts';
 
@@ -67,6 +68,13 @@ function turns(get: () => ColdStore): void {
     assert.deepEqual(texts(read?.messages ?? []), ['re: n4', 'n5', 're: n5']);
     assert.equal(read?.total, 12);
     assert.deepEqual((await get().readSession('shop', session, 0))?.messages, []);
+  });
+  it('keeps integers beyond 2^53 to the digit', async () => {
+    const session = fresh();
+    const message = parseJson('{"role":"user","content":"x","order":9007199254740993}') as StoredMessage['message'];
+    await get().appendTurn(turn(session, 0, 'x', { messages: [{ message, tokens: 1 }] }));
+    const read = await get().readSession('shop', session, 1);
+    assert.equal(stringifyJson(read?.messages[0]?.message), '{"role":"user","content":"x","order":9007199254740993}');
   });
   it('lets exactly one of many turns on one version through', async () => {
     const session = fresh();

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { prefixEnd } from '../../src/stores/cold/sql/rows.ts';
-import { decodeText, encodeText } from '../../src/stores/cold/sql/text.ts';
+import { decodeText, encodeText, toJson } from '../../src/stores/cold/sql/text.ts';
+import { parseSessionText, toSessionText } from '../../src/stores/hot/redis/session-text.ts';
+import type { ChatMessage } from '../../src/wire/chat.ts';
+import { parseJson } from '../../src/wire/json.ts';
 
 /** Any 16-bit units at all, with the awkward ones often. */
 const anything = fc.string({
@@ -24,6 +27,17 @@ describe('a text on its way into a database', () => {
     );
   });
   it('is left as it is when there is nothing to fear', () => assert.equal(encodeText('订单 "42" \u{1f4e6} é \\ %'), '订单 "42" \u{1f4e6} é \\ %'));
+});
+
+describe('a value on its way into a store', () => {
+  it('is plain JSON that any other process reads, its long integers to the digit', () => {
+    const text = '{"role":"user","content":"x","order":9007199254740993}';
+    assert.equal(toJson(parseJson(text)), text);
+    const message = parseJson(text) as ChatMessage;
+    const session = toSessionText({ version: 1, system: [{ message, tokens: 1 }], messages: [{ message, tokens: 1 }] });
+    assert.equal(session.match(/"order":9007199254740993\}/g)?.length, 2);
+    assert.equal(toSessionText(parseSessionText(session)), session);
+  });
 });
 
 describe('the end of a prefix', () => {

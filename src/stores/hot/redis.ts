@@ -1,5 +1,6 @@
 import { type HotStore, StoreUnavailable } from '../../contracts/hot-store.ts';
 import type { Environment, Log, Metrics } from '../../contracts/telemetry.ts';
+import { stringifyJson } from '../../wire/json.ts';
 import { Gate } from '../gate.ts';
 import { withLimit } from '../time-limit.ts';
 import { createBuckets } from './redis/buckets.ts';
@@ -102,7 +103,7 @@ export default function create({ url, keyPrefix, log, metrics, environment }: Re
     },
     async appendTurn(key, version, system, messages, maxMessages, ttlSeconds) {
       const name = names.session(key);
-      const args = [version, JSON.stringify(system), toLines(messages), messages.length, maxMessages, wholeSeconds(ttlSeconds)];
+      const args = [version, stringifyJson(system), toLines(messages), messages.length, maxMessages, wholeSeconds(ttlSeconds)];
       await change(name, () => run(APPEND_TURN, name, args));
     },
     async deleteSession(key) {

@@ -1,5 +1,6 @@
 import type { ColdSession, FoundTurn, LedgerRow, Page, SessionSummary, StoredMessage, TraceRecord, TurnRecord } from '../../../contracts/cold-store.ts';
 import type { ChatMessage } from '../../../wire/chat.ts';
+import { parseJson } from '../../../wire/json.ts';
 import { LEDGER_KEYS } from './statements.ts';
 import { decodeText, encodeText, toJson } from './text.ts';
 
@@ -18,13 +19,13 @@ export function toColdSession(rows: readonly Row[]): ColdSession | undefined {
   return {
     version: number(head[1]),
     total: number(head[2]),
-    system: JSON.parse(String(head[4])) as StoredMessage[],
+    system: parseJson(String(head[4])) as StoredMessage[],
     messages: messages.sort((a, b) => a.sequence - b.sequence),
   };
 }
 /** sequence, tokens, partial, degraded, message. */
 function toNumberedMessage([sequence, tokens, partial, degraded, message]: Row): StoredMessage & { sequence: number } {
-  return { sequence: number(sequence), ...toStoredMessage(JSON.parse(String(message)) as ChatMessage, number(tokens), number(partial), number(degraded)) };
+  return { sequence: number(sequence), ...toStoredMessage(parseJson(String(message)) as ChatMessage, number(tokens), number(partial), number(degraded)) };
 }
 function toStoredMessage(message: ChatMessage, tokens: number, partial: number, degraded: number): StoredMessage {
   return { message, tokens, ...(partial === 1 ? { partial: true } : {}), ...(degraded === 1 ? { degraded: true } : {}) };
@@ -187,7 +188,7 @@ export function traceValues(trace: TraceRecord): (string | number | null)[] {
   ];
 }
 export function toTrace(record: Cell | undefined): TraceRecord {
-  const trace = JSON.parse(String(record)) as TraceRecord;
+  const trace = parseJson(String(record)) as TraceRecord;
   return { ...trace, session: trace.session };
 }
 

@@ -1,3 +1,5 @@
+import { stringifyJson } from '../../../wire/json.ts';
+
 /**
  * Identifiers and values as both engines can hold them. PostgreSQL refuses U+0000 in a text, and a lone surrogate has no UTF-8
  * form: encoders put U+FFFD in its place, so that two different session ids would become one. Control characters and lone
@@ -14,7 +16,7 @@ export function decodeText(text: string): string {
   return text.includes(MARK) ? text.replace(ESCAPED, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))) : text;
 }
 
-/** `JSON.stringify` is free of both hazards (it writes escapes), but throws on a bigint. */
+/** JSON is free of both hazards (it writes escapes), but knows no bigint. */
 export function toJson(value: unknown): string {
-  return JSON.stringify(value, (_, member: unknown) => (typeof member === 'bigint' ? Number(member) : member));
+  return stringifyJson(value, (_, member: unknown) => (typeof member === 'bigint' ? Number(member) : member));
 }

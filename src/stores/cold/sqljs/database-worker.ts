@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { VersionConflict } from '../../../contracts/cold-store.ts';
+import { parseJson } from '../../../wire/json.ts';
 import type { SqliteDatabase } from './database.ts';
 import { OPERATIONS } from './operations.ts';
 import type { FromThread, OperationName, Reply, Request, ThreadOptions, ToThread } from './protocol.ts';
@@ -19,7 +20,7 @@ let failing = false;
 
 function replay(db: SqliteDatabase, text: string): void {
   const end = text.indexOf('\n');
-  OPERATIONS[text.slice(0, end) as OperationName].run(db, JSON.parse(text.slice(end + 1)) as unknown[]);
+  OPERATIONS[text.slice(0, end) as OperationName].run(db, parseJson(text.slice(end + 1)) as unknown[]);
 }
 
 function runBatch(storage: Storage): void {
@@ -55,14 +56,14 @@ function runOne(db: SqliteDatabase, [id, name, text]: Request, records: string[]
   const operation = OPERATIONS[name];
   if (!operation.writes) {
     try {
-      return [id, 'done', operation.run(db, JSON.parse(text) as unknown[])];
+      return [id, 'done', operation.run(db, parseJson(text) as unknown[])];
     } catch (error) {
       return [id, 'refused', String(error)];
     }
   }
   db.run('SAVEPOINT request');
   try {
-    const result = operation.run(db, JSON.parse(text) as unknown[]);
+    const result = operation.run(db, parseJson(text) as unknown[]);
     db.run('RELEASE request');
     records.push(`${name}\n${text}`);
     return [id, 'done', result];

@@ -1,5 +1,6 @@
 import type { StoredMessage } from '../../../contracts/cold-store.ts';
 import type { HotSession } from '../../../contracts/hot-store.ts';
+import { parseJson, stringifyJson } from '../../../wire/json.ts';
 
 /**
  * A session as people can read it in redis-cli and as the script can cut it: JSON with one line a message. JSON texts hold no
@@ -14,14 +15,14 @@ import type { HotSession } from '../../../contracts/hot-store.ts';
  *     ]}
  */
 export function toSessionText({ version, system, messages }: HotSession): string {
-  return `{"version":${version},\n"system":${JSON.stringify(system)},\n"messages":[\n${toLines(messages)}\n]}`;
+  return `{"version":${version},\n"system":${stringifyJson(system)},\n"messages":[\n${toLines(messages)}\n]}`;
 }
 export function toLines(messages: readonly StoredMessage[]): string {
   // The role comes first: the script reads it there.
-  return messages.map(({ message, ...facts }) => JSON.stringify({ role: message.role, ...facts, message })).join(',\n');
+  return messages.map(({ message, ...facts }) => stringifyJson({ role: message.role, ...facts, message })).join(',\n');
 }
 
 export function parseSessionText(text: string): HotSession {
-  const { version, system, messages } = JSON.parse(text) as Omit<HotSession, 'messages'> & { messages: (StoredMessage & { role: string })[] };
+  const { version, system, messages } = parseJson(text) as Omit<HotSession, 'messages'> & { messages: (StoredMessage & { role: string })[] };
   return { version, system, messages: messages.map(({ role: _, ...stored }) => stored) };
 }
