@@ -88,7 +88,7 @@ describe('counting', () => {
     );
   });
 
-  it('of huge texts leaves the event loop free and delays no small count', async () => {
+  it('of huge texts leaves the event loop free and delays no small count (field report 31)', async () => {
     await room.countText('warm', 'gpt-4o');
     const texts = ['a'.repeat(200_000), '订单查询物流快递'.repeat(2500), Buffer.alloc(750_000, 'hermes\u0001\u0002base').toString('base64')];
     const big = Promise.all(texts.map((text) => room.countText(text, 'gpt-4o')));

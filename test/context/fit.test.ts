@@ -52,7 +52,7 @@ describe('fitting a request to a target', () => {
     assert.equal(dropped, 0);
   });
 
-  it('forces the cut at every position, and never parts a call from its results', async () => {
+  it('forces the cut at every position, and never parts a call from its results (field report 30)', async () => {
     const history = [
       system('be kind'),
       user(`first ${hellos(50)}`),

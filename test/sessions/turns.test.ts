@@ -97,7 +97,7 @@ describe('a session turn', () => {
     assert.deepEqual(await h.stored('half2'), []);
   });
 
-  it('of a fallback is marked degraded', async () => {
+  it('of a fallback is marked degraded (field report 29)', async () => {
     await h.say('d', 'x', { model: () => says(answer('sorry, the small model'), { degraded: true }) });
     const state = await h.cold.readSession('shop', 'd', 10);
     assert.deepEqual(
@@ -236,7 +236,7 @@ describe('the window', () => {
   });
 });
 
-describe('turns at once', () => {
+describe('turns at once (field report 28)', () => {
   let h: House;
   before(async () => {
     h = await house();
