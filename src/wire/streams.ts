@@ -97,23 +97,6 @@ export function after(batches: readonly Batch[], stream: ChunkStream): ChunkStre
   };
 }
 
-/** Reads to the end; replays as read. Rejects with the stream's error, or `overloaded` beyond `maxBytes`. */
-export async function whole(stream: ChunkStream, maxBytes: number): Promise<ChunkStream> {
-  const batches: Batch[] = [];
-  let bytes = 0;
-  for (;;) {
-    const batch = await stream.read();
-    if (batch === null) return replay(batches);
-    bytes += sizeOf(batch);
-    if (bytes > maxBytes) {
-      const error = new HermesError('overloaded', 'The answer is too large to be held back as a whole; ask without x-hermes-commit: complete.');
-      await stream.cancel(error);
-      throw error;
-    }
-    batches.push(batch);
-  }
-}
-
 /** Held bytes; what was made here counts by a rough guess. */
 export function sizeOf(batch: Batch): number {
   return batch.bytes?.byteLength ?? batch.chunks.length * 300;
