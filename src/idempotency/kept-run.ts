@@ -255,7 +255,8 @@ export class KeptRun implements Run {
     if (this.#shared === undefined || this.#over || this.#driven) return;
     this.#driven = true;
     try {
-      const reader = this.#shared.open();
+      // Not from the beginning, which a long answer has let go of.
+      const reader = this.#shared.rest();
       while ((await reader.read()) !== null);
     } catch {
       // Its end is told to whoever keeps the run.

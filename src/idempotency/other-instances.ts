@@ -35,7 +35,14 @@ export class OtherInstances {
     try {
       for (let wait = FIRST_PAUSE_MS; !given.up; wait = Math.min(wait * 1.5, LONGEST_PAUSE_MS)) {
         const lease = await this.lease(key);
-        const outcome = await this.#outcomes.fromHot(key);
+        let outcome: Outcome | undefined;
+        try {
+          outcome = await this.#outcomes.fromHot(key);
+        } catch (thrown) {
+          // The store renews what it has leased for as long as this process lives.
+          await lease?.release();
+          throw thrown;
+        }
         if (outcome) {
           await lease?.release();
           return { outcome };

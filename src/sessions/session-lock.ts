@@ -66,13 +66,15 @@ export class SessionLock {
 
   #pause(exchange: Exchange, ms: number): Promise<void> {
     return new Promise((resolve) => {
+      let forget: (() => void) | undefined;
       const wake = (): void => {
         clearTimeout(timer);
-        forget();
+        forget?.();
         resolve();
       };
       const timer = setTimeout(wake, ms);
-      const forget = exchange.onCancel(wake);
+      // Of an exchange that is cancelled already it wakes at once.
+      forget = exchange.onCancel(wake);
     });
   }
 }

@@ -25,7 +25,6 @@ function withoutDialect({ $schema: _dialect, ...schema }: Record<string, unknown
 
 /** Checks calls against the tools' schemas; each is compiled once. */
 export class ParamsCheck {
-  readonly #ajv = new Ajv(OPTIONS);
   readonly #compiled = new WeakMap<object, ValidateFunction>();
 
   /** `text`: the arguments as the model wrote them; nothing at all stands for no parameters. */
@@ -52,7 +51,8 @@ export class ParamsCheck {
     let validate = this.#compiled.get(schema);
     if (validate === undefined) {
       // An MCP server's schema may be beyond us: it checks its calls itself.
-      validate = this.#ajv.compile(problemOfSchema(schema) === undefined ? withoutDialect(schema) : ANYTHING);
+      // An instance each: one that is shared refuses a second schema of the same `$id`, which a reload or a reconnect brings.
+      validate = new Ajv(OPTIONS).compile(problemOfSchema(schema) === undefined ? withoutDialect(schema) : ANYTHING);
       this.#compiled.set(schema, validate);
     }
     return validate;

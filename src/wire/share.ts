@@ -5,6 +5,8 @@ import { sizeOf } from './streams.ts';
 export interface Shared {
   /** A reader of its own, from the stream's beginning. */
   open(): ChunkStream;
+  /** A reader of what is still held and is to come: for whoever wants the stream's end alone. */
+  rest(): ChunkStream;
   /** Every batch from the beginning is still held: more readers may open. */
   readonly whole: boolean;
   /** What came so far. */
@@ -55,7 +57,11 @@ class SharedStream implements Shared {
 
   open(): ChunkStream {
     if (this.#gone > 0) throw new HermesError('overloaded', 'The answer to this request is too large to be joined; ask again when it has ended.');
-    const reader = new SharedReader(this);
+    return this.rest();
+  }
+
+  rest(): ChunkStream {
+    const reader = new SharedReader(this, this.#gone);
     this.#readers.add(reader);
     return reader;
   }
@@ -135,13 +141,14 @@ class SharedStream implements Shared {
 }
 
 class SharedReader implements ChunkStream {
-  place = 0;
+  place: number;
   readonly #shared: SharedStream;
   #left: HermesError | undefined;
   #waiting: { resolve: (batch: Batch | null) => void; reject: (error: HermesError) => void } | undefined;
 
-  constructor(shared: SharedStream) {
+  constructor(shared: SharedStream, place: number) {
     this.#shared = shared;
+    this.place = place;
   }
 
   read(): Batch | null | Promise<Batch | null> {

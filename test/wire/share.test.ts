@@ -112,3 +112,20 @@ test('beyond its limit the beginning is let go of: readers go on, nobody else ma
   assert.equal(await read, texts.join(''));
   assert.ok(shared.batches.length < 50);
 });
+test('what is to come can be read to its end by nobody in particular, also when the beginning is gone', async () => {
+  let over = false;
+  const { stream } = source(['a', 'bb', 'cc', 'dd', 'ee']);
+  const shared = share(stream, {
+    maxBytes: 3,
+    over: () => {
+      over = true;
+      return undefined;
+    },
+  });
+  const first = shared.open();
+  for (let i = 0; i < 3; i++) await first.read();
+  first.cancel();
+  assert.throws(() => shared.open(), { code: 'overloaded' });
+  assert.equal((await readAll(shared.rest())).slice(-4), 'ddee');
+  assert.ok(over);
+});
