@@ -139,6 +139,7 @@ function createGateway(
         metrics,
         lint: () => lintConfig(house.generation().config, parts.matchers, rooms.access.allows),
         statistics: rooms.routing.statistics,
+        tools: (config) => rooms.tools.list(config),
       }),
       ...operationRoutes({ config: () => house.generation().config, upstream: rooms.upstream, plugins: () => house.generation().plugins, reload }),
     ]),

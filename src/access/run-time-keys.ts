@@ -49,6 +49,12 @@ export class RunTimeKeys {
     return this.#checking.then(() => this.#known(key));
   }
 
+  /** What a key may do, by its id; undefined: there is none, or it was revoked. */
+  async principalOf(id: string): Promise<Principal | undefined> {
+    const stored = toStored(await this.#deps.cold.getValue(PREFIX + id));
+    return stored === undefined || stored.revoked_at !== undefined ? undefined : toPrincipal(stored);
+  }
+
   /** All of them, the newest last, revoked ones for a while. */
   async list(): Promise<KeyView[]> {
     return [...(await this.#read())].map(toView).sort((a, b) => a.created_at.localeCompare(b.created_at));

@@ -1,5 +1,5 @@
 import type { Config } from '../contracts/config.ts';
-import type { RouteStatistics } from '../contracts/rooms.ts';
+import type { RouteStatistics, ToolView } from '../contracts/rooms.ts';
 import type { Metrics } from '../contracts/telemetry.ts';
 import type { AdminRoute } from './route.ts';
 
@@ -10,10 +10,12 @@ export interface ConsoleDataDeps {
   lint(): readonly object[];
   /** What the rules have decided so far. */
   statistics(config: Config): RouteStatistics;
+  /** All, those of MCP servers too. */
+  tools(config: Config): ToolView[];
 }
 
 /** What only the console asks for: the rules with their lint, the tools, and the metrics for an admin key where they need a token of their own. */
-export function consoleDataRoutes({ config, metrics, lint, statistics }: ConsoleDataDeps): AdminRoute[] {
+export function consoleDataRoutes({ config, metrics, lint, statistics, tools }: ConsoleDataDeps): AdminRoute[] {
   return [
     { method: 'GET', pattern: '/admin/metrics', handle: async () => ({ contentType: metrics.contentType, body: await metrics.text() }) },
     {
@@ -29,9 +31,7 @@ export function consoleDataRoutes({ config, metrics, lint, statistics }: Console
       method: 'GET',
       pattern: '/admin/tools',
       handle() {
-        // Where a tool is and how hermes signs to it is nobody's business but the operator's files'.
-        const data = config().tools.map(({ endpoint: _endpoint, secret_env: _secret, ...tool }) => tool);
-        return { body: { data, next_cursor: null } };
+        return { body: { data: tools(config()), next_cursor: null } };
       },
     },
   ];

@@ -13,8 +13,8 @@ export interface DebugRouteDeps {
   enter(body: unknown, headers: Readonly<Record<string, string>>): Entered;
   /** A bare exchange of this request: nothing runs in it. */
   begin(parent: DebugCaller, entered: Entered): Exchange;
-  /** What a key of the configuration may do, by the key's id. */
-  principalOf(config: Config, keyId: string): Principal | undefined;
+  /** What a key may do, of the configuration or added at run time, by its id. */
+  principalOf(config: Config, keyId: string): Principal | undefined | Promise<Principal | undefined>;
 }
 /** Who asks, and under which configuration. */
 export type DebugCaller = Pick<Exchange, 'config' | 'headers' | 'principal'>;
@@ -41,7 +41,7 @@ export async function debugRoute(deps: DebugRouteDeps, exchange: DebugCaller, bo
   const { config } = exchange;
   const { chat, asKey } = readBody(body);
   const dry = deps.begin(exchange, deps.enter(chat, exchange.headers));
-  dry.principal = asKey === undefined ? exchange.principal : principalOf(deps, config, asKey);
+  dry.principal = asKey === undefined ? exchange.principal : await principalOf(deps, config, asKey);
   if (!dry.principal) throw new HermesError('internal_error', 'The dry run has no key to run for.');
   dry.caller = rooms.access.toCaller(dry, dry.principal);
   const own = dry.request.messages;
@@ -81,18 +81,20 @@ export function debugRoutes(deps: DebugRouteDeps): AdminRoute[] {
 function readBody(body: unknown): { chat: Record<string, unknown>; asKey: string | undefined } {
   if (!isRecord(body)) throw new HermesError('invalid_request', 'Send a chat body, or { "message": "…" }.');
   const { message, as_key: asKey, ...chat } = body;
-  if (asKey !== undefined && typeof asKey !== 'string') throw new HermesError('invalid_value', 'as_key is the id of a key in auth.keys.', { param: 'as_key' });
+  if (asKey !== undefined && typeof asKey !== 'string') throw new HermesError('invalid_value', 'as_key is the id of a key.', { param: 'as_key' });
   if (message === undefined) return { chat, asKey };
   if (typeof message !== 'string') throw new HermesError('invalid_value', 'message is text.', { param: 'message' });
   const before: unknown[] = Array.isArray(chat.messages) ? chat.messages : [];
   return { chat: { ...chat, messages: [...before, { role: 'user', content: message }] }, asKey };
 }
 
-function principalOf(deps: DebugRouteDeps, config: Config, keyId: string): Principal {
-  const principal = deps.principalOf(config, keyId);
+async function principalOf(deps: DebugRouteDeps, config: Config, keyId: string): Promise<Principal> {
+  const principal = await deps.principalOf(config, keyId);
   if (principal) return principal;
   const known = config.auth.keys.map(({ id }) => id).join(', ');
-  throw new HermesError('not_found', `There is no key ${JSON.stringify(keyId.slice(0, 100))} in auth.keys. Known: ${known}.`, { param: 'as_key' });
+  throw new HermesError('not_found', `There is no key ${JSON.stringify(keyId.slice(0, 100))}. Known: ${known}, and those that were added at run time.`, {
+    param: 'as_key',
+  });
 }
 
 /** The stored history put before the request, as a turn would have it. */

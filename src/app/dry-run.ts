@@ -8,7 +8,7 @@ import { ExchangeTrace } from '../telemetry/trace.ts';
 import type { House } from './house.ts';
 
 /** What `/debug/route` and `route debug` decide with: the house's own rooms. */
-export function dryRunOf({ rooms, doors, environment }: Pick<House, 'rooms' | 'doors' | 'environment'>): DebugRouteDeps {
+export function dryRunOf({ rooms, doors, environment, keys }: Pick<House, 'rooms' | 'doors' | 'environment' | 'keys'>): DebugRouteDeps {
   const door = doors.get('openai-chat');
   if (door === undefined) throw new Error('there is no door for openai-chat');
   return {
@@ -17,7 +17,7 @@ export function dryRunOf({ rooms, doors, environment }: Pick<House, 'rooms' | 'd
     begin: (parent, entered) => beginDry(environment, parent, entered),
     principalOf(config, keyId) {
       const key = config.auth.keys.find(({ id }) => id === keyId);
-      return key && toPrincipal(key);
+      return key ? toPrincipal(key) : keys.principalOf(keyId);
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { ChatMessage, ChatRequest, FunctionTool } from '../wire/chat.ts';
 import type { StoredMessage } from './cold-store.ts';
-import type { Config, ModelEntry, RuleConfig } from './config.ts';
+import type { Config, ModelEntry, RuleConfig, ToolSettings } from './config.ts';
 import type {
   Answer,
   AnswerInit,
@@ -238,12 +238,22 @@ export interface RolloutReport {
   examples: { at: string; request_id: string; arm: Arm; live_route: string; candidate_route: string; text?: string }[];
 }
 
+export interface ToolView extends ToolSettings {
+  description: string | undefined;
+  parameters: Record<string, unknown> | undefined;
+  side_effects: boolean;
+  /** Of which MCP server; undefined: a tool of the configuration. */
+  source: string | undefined;
+}
+
 export interface ToolsRoom {
   /** Connects this configuration's MCP servers in the background, and leaves those that only earlier ones named. */
   use(config: Config): void;
   close(): Promise<void>;
   /** Resolves the names on offer, adds their schemas to the request; false: no server-side tool is on offer. Waits where an MCP server has yet to be reached. */
   offer(exchange: Exchange): boolean | Promise<boolean>;
+  /** Every tool that there is, those of MCP servers as far as they are known: without what only its operator may know. */
+  list(config: Config): ToolView[];
   /** The tools of these names, or patterns, as a model is told of them. */
   functions(config: Config, names: readonly string[]): FunctionTool[];
   /** Runs the rounds: answers of `next`, server-side calls run, results fed back, until the model is done. */

@@ -1,4 +1,5 @@
 import type { ToolConfig, ToolSettings } from '../contracts/config.ts';
+import type { ToolView } from '../contracts/rooms.ts';
 import type { McpServer } from './mcp-server.ts';
 
 /** A tool of an MCP server, under the settings of its source. */
@@ -12,3 +13,13 @@ export interface McpTool extends ToolSettings {
 }
 /** Whatever the model can call and hermes runs. */
 export type RegisteredTool = ToolConfig | McpTool;
+
+/** Where a tool is and how hermes signs to it is nobody's business but the operator's files'. */
+export function toToolView(tool: RegisteredTool): ToolView {
+  if ('server' in tool) {
+    const { server: _server, name, ...view } = tool;
+    return { ...view, source: view.id.slice(0, -name.length - 1) };
+  }
+  const { endpoint: _endpoint, secret_env: _secret, description, parameters, ...view } = tool;
+  return { ...view, description, parameters, source: undefined };
+}

@@ -4,7 +4,7 @@ import type { Config } from '../contracts/config.ts';
 import type { Answer, Exchange } from '../contracts/exchange.ts';
 import type { HotStore } from '../contracts/hot-store.ts';
 import type { Next } from '../contracts/plugin.ts';
-import type { ToolsRoom } from '../contracts/rooms.ts';
+import type { ToolsRoom, ToolView } from '../contracts/rooms.ts';
 import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import type { FunctionTool } from '../wire/chat.ts';
 import { Dedupe } from './dedupe.ts';
@@ -12,6 +12,7 @@ import { HttpCall } from './http-call.ts';
 import { MixedCalls } from './mixed-calls.ts';
 import { type Allows, namesOf, type Offer, type OfferSubject, toFunctionTool, toOffer } from './offer.ts';
 import { ParamsCheck } from './params.ts';
+import { toToolView } from './registered-tool.ts';
 import { ToolRegistry } from './registry.ts';
 import { CallRunner } from './run-call.ts';
 import { type Ask, runStreamedRounds } from './streamed-rounds.ts';
@@ -82,6 +83,10 @@ class Tools implements ToolsRoom {
 
   #toOffer(subject: OfferSubject): Offer | undefined {
     return toOffer(subject, this.#registry.tools(subject.config), this.#deps.allows);
+  }
+
+  list(config: Config): ToolView[] {
+    return [...this.#registry.tools(config).values()].map(toToolView);
   }
 
   functions(config: Config, names: readonly string[]): FunctionTool[] {

@@ -4,6 +4,7 @@ import { type DebugRoute, debugRoute } from '../../src/admin/debug-route.ts';
 import { dryRunOf } from '../../src/app/dry-run.ts';
 import { createHouse, type House } from '../../src/app/house.ts';
 import { createConfigReader } from '../../src/app/read-config.ts';
+import { parseRunTimeKey } from '../../src/config/run-time-key.ts';
 import type { HermesError } from '../../src/contracts/errors.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -49,13 +50,21 @@ before(async () => {
 });
 after(() => house.close());
 
-const dry = (body: unknown, as = 'admin'): Promise<DebugRoute> => {
+const dry = async (body: unknown, as = 'admin'): Promise<DebugRoute> => {
   const deps = dryRunOf(house);
   const { config } = house.generation();
-  return debugRoute(deps, { config, headers: {}, principal: deps.principalOf(config, as) }, body);
+  return debugRoute(deps, { config, headers: {}, principal: await deps.principalOf(config, as) }, body);
 };
 
 describe('POST /debug/route', () => {
+  it('knows the keys that were added at run time, until they are revoked', async () => {
+    await house.keys.add(parseRunTimeKey({ id: 'late', models: ['fast'] }), 'test');
+    assert.equal((await dry({ message: 'x', model: 'fast', as_key: 'late' })).model, 'fast');
+    await assert.rejects(dry({ message: 'x', model: 'big', as_key: 'late' }), /may not use/);
+    await house.keys.revoke('late');
+    await assert.rejects(dry({ message: 'x', as_key: 'late' }), /no key/);
+  });
+
   it('says the rule, why, and why not the earlier ones', async () => {
     const told = await dry({ message: 'a big one', user_level: 'basic' });
     assert.deepEqual([told.rule, told.why], ['big', 'keyword big']);
