@@ -1,19 +1,21 @@
 import type { Command } from 'commander';
 import { type DebugRoute, debugRoute } from '../admin/debug-route.ts';
 import { dryRunOf } from '../app/dry-run.ts';
-import { createHouse, systemEnvironment } from '../app/house.ts';
+import { createHouse } from '../app/house.ts';
 import { createConfigReader } from '../app/read-config.ts';
 import { loadRegistries } from '../app/registries.ts';
 import { withoutStores } from '../app/without-stores.ts';
 import { configFile, processEnvironment } from '../config/load.ts';
-import type { Principal } from '../contracts/exchange.ts';
 import { parseRouteTests, runRouteTests, untestedRules } from '../routing/route-tests.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { isRecord } from '../wire/json.ts';
 import { CommandFailed } from './command-failed.ts';
 import { lintFile, readText } from './lint-file.ts';
+import { registerMineCommand } from './route-mine.ts';
+import { ANYBODY, withRules } from './route-offline.ts';
 import { printDebug, printFindings, printTests } from './route-print.ts';
+import { registerReplayCommand } from './route-replay.ts';
 import { askGateway, NoGateway } from './running-gateway.ts';
 
 const CONFIG = ['--config <file>', 'configuration file (default: HERMES_CONFIG, else config/hermes.yaml)'] as const;
@@ -60,6 +62,8 @@ export function registerRouteCommands(program: Command): void {
     .option(...CONFIG)
     .option('--json', 'for programs')
     .action((file: string, options: { config?: string; json?: true }) => test(file, options));
+  registerMineCommand(route);
+  registerReplayCommand(route);
 }
 
 function coloured(): boolean {
@@ -88,21 +92,6 @@ async function debug(body: Record<string, unknown>, options: DebugOptions): Prom
   }
 }
 
-/** May do everything: without `--as-key` the question is what the rules do. */
-const ANYBODY: Principal = {
-  id: 'debug',
-  service: 'default',
-  services: ['*'],
-  project: 'default',
-  projects: ['*'],
-  admin: true,
-  models: ['*'],
-  tools: ['*'],
-  userLevels: ['*'],
-  priorities: ['*'],
-  passthrough: [],
-};
-
 /** Only a session needs the stores; without one they stay closed, so that it works beside a running gateway. */
 async function debugOffline(body: Record<string, unknown>, options: DebugOptions): Promise<DebugRoute> {
   const { registries, read } = await createConfigReader({ file: options.config });
@@ -127,24 +116,12 @@ async function lint(options: { config?: string; tests?: string; strict?: true })
 
 async function test(file: string, options: { config?: string; json?: true }): Promise<void> {
   const tests = parseTests(file);
-  const { registries, read } = await createConfigReader({ file: options.config });
-  const house = await createHouse(
-    {
-      config: withoutStores(read().config),
-      log: createLog('error', process.stderr),
-      metrics: createMetrics(),
-      environment: systemEnvironment,
-    },
-    registries,
-  );
-  try {
-    const { config } = house.generation();
-    const report = await runRouteTests(tests, house.rooms.routing.compile(config));
+  await withRules({ file: options.config }, async ({ rooms }, config) => {
+    // The rules of the file, also for texts that a rollout would give to others.
+    const report = await runRouteTests(tests, rooms.routing.compileRules(config, config.route_rules));
     process.stdout.write(options.json ? `${JSON.stringify(report, null, 2)}\n` : printTests(report, untestedRules(config, tests), coloured()));
     if (report.failures.length > 0) process.exitCode = 1;
-  } finally {
-    await house.close();
-  }
+  });
 }
 
 function parseTests(file: string): ReturnType<typeof parseRouteTests> {

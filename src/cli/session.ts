@@ -57,7 +57,8 @@ export function registerSessionCommands(program: Command): void {
   });
 }
 
-async function withViews<T>(options: StoreOptions, ask: (views: SessionViews) => Promise<T>): Promise<T> {
+/** Asks the stores of the configuration, or a running gateway. */
+export async function withViews<T>(options: StoreOptions, ask: (views: SessionViews) => Promise<T>): Promise<T> {
   if (options.url !== undefined) return ask(remoteViews(options));
   const { registries, read } = await createConfigReader({ file: options.config });
   const { config } = read();

@@ -133,6 +133,8 @@ export interface RouteEngine {
   decide(subject: RouteSubject): RouteDecision | Promise<RouteDecision>;
   /** The same decision by the same rules, with reasons; counts nothing. Throws what `decide` throws. */
   explain(subject: RouteSubject): Promise<RouteExplanation>;
+  /** Of a decision's rule: only the default took it, by no rule or by one that takes everything. */
+  isDefault(rule: string): boolean;
 }
 /** Of `GET /admin/routes`. Shares are 0 to 1, of the requests that the rules decided. */
 export interface RouteStatistics {

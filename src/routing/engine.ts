@@ -61,7 +61,11 @@ export function createEngine(parts: EngineParts): RouteEngine {
     return { rule: 'none', model: entry.id, tools: undefined, explicit: true, ...(priority !== undefined && { priority }) };
   }
 
+  /** A rule that takes everything is the default, whatever its name is. */
+  const takesAll = (rule: CompiledRule | undefined) => rule === undefined || rule.condition.always === true;
+
   return {
+    isDefault: (id) => takesAll([...set.rules, ...(candidate?.rules ?? [])].find(({ config: rule }) => rule.id === id)),
     decide(exchange) {
       const settled = (decision: RouteDecision, caught?: boolean): RouteDecision => {
         heard({ rule: decision.rule, caught, arm: decision.arm });
@@ -71,8 +75,7 @@ export function createEngine(parts: EngineParts): RouteEngine {
       const known = explicitDecision(exchange) ?? continued(exchange);
       if (known) return settled(known);
       const arm = armFor(exchange);
-      // A rule that takes everything is the default, whatever its name is.
-      const decided = (rule: CompiledRule | undefined) => settled(decisionOf(rule, arm, exchange), rule === undefined || rule.condition.always === true);
+      const decided = (rule: CompiledRule | undefined) => settled(decisionOf(rule, arm, exchange), takesAll(rule));
       const rule = rulesOf(arm).first(new RouteQuestion(exchange, environment.now()));
       return rule instanceof Promise ? rule.then(decided) : decided(rule);
     },

@@ -25,6 +25,9 @@ export interface KeptTrace {
     readonly stream: boolean;
     readonly project: string | undefined;
     readonly key: string | undefined;
+    /** As the request stated them: what rules may have decided by. */
+    readonly userLevel: string | undefined;
+    readonly priority: string | undefined;
     readonly costRule: string | undefined;
     readonly error: string | undefined;
     readonly overheadMs: number | undefined;
@@ -56,6 +59,8 @@ export function keep(ended: Ending, exchange: Exchange): KeptTrace {
       stream: wants.stream,
       project: caller?.project,
       key: principal?.id,
+      userLevel: caller?.userLevel,
+      priority: ask.priority,
       costRule: route?.costRule,
       error: ended.error,
       overheadMs: ended.overheadMs,
@@ -80,6 +85,8 @@ function toFacts({ more, answer, trace }: KeptTrace): Record<string, unknown> {
     stream: more.stream,
     project: more.project,
     key: more.key,
+    user_level: more.userLevel,
+    priority: more.priority,
     error: more.error,
     cost_rule: more.costRule,
     overhead_ms: rounded(more.overheadMs),

@@ -1,17 +1,10 @@
+import { FAINT_CHARACTERS, FAINT_WORDS, RUNS } from '../faint.ts';
 import { hashOf } from '../hash.ts';
 import { normaliseText } from '../text.ts';
 import type { Embedder } from './embedder.ts';
 import { toUnitVector } from './embedder.ts';
 
 const DIMENSIONS = 1024;
-const RUNS = /([\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}]+)|([\p{L}\p{N}\p{M}]+)/gu;
-/** Words that say little of what is wanted. */
-const FAINT = new Set(
-  'a an and are at be can could do does for from has have how i in is it its me my of on or please the this that to was what when where which who why will with would you your'.split(
-    ' ',
-  ),
-);
-const FAINT_CHARACTERS = new Set('的了吗呢啊吧我你您他她它们是在有就都也还这那个么怎什请帮给把被和与要想能会');
 
 /**
  * Offline vectors of what a text is made of: pieces of words and neighbouring characters, hashed. It compares wording, not
@@ -56,7 +49,7 @@ function addCharacters(run: string, add: (feature: string, weight: number) => vo
 }
 
 function addWord(word: string, add: (feature: string, weight: number) => void): void {
-  if (FAINT.has(word)) {
+  if (FAINT_WORDS.has(word)) {
     add(`=${word}`, 0.1);
     return;
   }
