@@ -32,9 +32,10 @@ import { createShadowRoom } from '../shadow/shadow-room.ts';
 import { Recorder, toServiceLabel } from '../telemetry/recorder.ts';
 import { createToolsRoom } from '../tools/tools-room.ts';
 import { missingAbility } from '../upstream/capabilities.ts';
-import { createClient } from '../upstream/client.ts';
+import { createClient, createDispatcher } from '../upstream/client.ts';
 import { estimateInputTokens } from '../upstream/estimate.ts';
 import { fetchJson } from '../upstream/fetch-json.ts';
+import type { PostInit } from '../upstream/post.ts';
 import { postWebhook } from '../upstream/post-webhook.ts';
 import { createSend } from '../upstream/send.ts';
 import { createUpstreamRoom } from '../upstream/upstream-room.ts';
@@ -85,19 +86,24 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   const cold = withBooks(stored, ledger);
   const recorder = new Recorder(log, metrics);
   const deps = { hot, cold, log, metrics, environment };
+  const dispatcher = createDispatcher(config.proxy ? { proxy: config.proxy } : {});
+  const outside = {
+    fetchJson: (url: string, init: PostInit, timeoutMs: number) => fetchJson(url, { ...init, dispatcher }, timeoutMs),
+    post: (url: string, init: PostInit, timeoutMs: number) => postWebhook(url, { ...init, dispatcher }, timeoutMs),
+  };
   const accounting = createAccountingRoom();
   accounting.onCall((call) => recorder.called(generations.current().config, call));
   accounting.onCall((call, { cost }) => ledger.add(call, cost.timezone));
   const keys = new RunTimeKeys(deps);
   const access = createAccessRoom({ ...deps, runTimeKeys: keys });
-  const budgets = new Budgets({ ...deps, cold: stored, ledger, allows: access.allows, post: postWebhook });
+  const budgets = new Budgets({ ...deps, cold: stored, ledger, allows: access.allows, post: outside.post });
   accounting.onCall((call, inUse) => budgets.heard(call, inUse));
   const context = createContextRoom(deps);
-  const guards = createGuardsRoom({ ...deps, fetchJson, countMessage: context.countMessage, createWordFinder });
-  const routing = createRoutingRoom({ ...deps, matchers, allows: access.allows, fetchJson, veil: guards.veil });
-  const client = createClient(config.proxy ? { proxy: config.proxy } : {});
+  const guards = createGuardsRoom({ ...deps, fetchJson: outside.fetchJson, countMessage: context.countMessage, createWordFinder });
+  const routing = createRoutingRoom({ ...deps, matchers, allows: access.allows, fetchJson: outside.fetchJson, veil: guards.veil });
+  const client = createClient({ dispatcher });
   const send = createSend({ client, provider: (name) => providers.get(name), environment, books: accounting, rawAnswer });
-  const tools = createToolsRoom({ ...deps, allows: access.allows });
+  const tools = createToolsRoom({ ...deps, allows: access.allows, dispatcher });
   const shadow = createShadowRoom({ ...deps, routing, functions: (config, names) => tools.functions(config, names) });
   const rooms: Rooms = {
     access,
@@ -151,8 +157,10 @@ export async function createHouse(options: HouseOptions, registries?: Registries
       // The shadow's own work may take minutes; the books must not wait for it.
       await Promise.race([shadow.idle(), sleep(SHADOW_GRACE_MS, undefined, { ref: false })]);
       generations.retire();
-      await Promise.allSettled([context.close(), client.close(), tools.close()]);
+      await Promise.allSettled([context.close(), tools.close()]);
       await Promise.all([ledger.close(), budgets.close()]);
+      // What the budgets still had to tell went by it.
+      await client.close();
       await hot.close();
       await cold.close();
     },

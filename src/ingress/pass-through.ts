@@ -9,7 +9,7 @@ import type { Gateway } from './gateway.ts';
 import { cleanResponse, replaceHeaders } from './pass-headers.ts';
 import { heldToModels, permit, toUrl } from './pass-permission.ts';
 import { passUpgrade } from './pass-upgrade.ts';
-import { endPassed, PassedCall } from './passed-call.ts';
+import { endPassed, isModelPath, PassedCall } from './passed-call.ts';
 import { sendError } from './whole-reply.ts';
 
 export interface PassThrough {
@@ -57,6 +57,8 @@ export function createPassThrough(gateway: Gateway): PassThrough {
       const body = buffered === undefined ? bounded(exchange, request) : Readable.from([buffered]);
       body.once('error', reject);
       replaceHeaders(request, target, buffered);
+      // Most clients offer gzip, and what comes compressed cannot be read for the books.
+      if (request.method === 'POST' && isModelPath(exchange.inbound.path)) request.headers['accept-encoding'] = 'identity';
       response.once('close', resolve);
       proxy.web(request, response, { ...options(target, exchange), buffer: body }, (cause) => {
         if (exchange.cancelled) resolve();

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type httpProxy from 'http-proxy-3';
 import { HermesError, toHermesError } from '../contracts/errors.ts';
@@ -8,7 +8,7 @@ import type { Gateway } from './gateway.ts';
 import { beginBare } from './identified.ts';
 import { replaceHeaders, withBrowserKey } from './pass-headers.ts';
 import { permit, toUrl } from './pass-permission.ts';
-import { endPassed } from './passed-call.ts';
+import { endPassed, PassedCall } from './passed-call.ts';
 import { isPassedThrough, normalisePath } from './router.ts';
 
 type Proxy = httpProxy.ProxyServer<typeof IncomingMessage, typeof ServerResponse, Error>;
@@ -52,13 +52,23 @@ async function relay(
   if (!isPassedThrough(gateway, normalisePath(exchange.inbound.path) ?? '')) throw new HermesError('not_found', 'There is no websocket at this path.');
   const target = permit(exchange);
   replaceHeaders(request, target, undefined, true);
+  const call = new PassedCall(gateway, exchange, target);
   await new Promise<void>((resolve, reject) => {
     if (socket.destroyed) resolve();
     socket.once('close', resolve);
+    // It is told of the request before `ws` returns.
+    const offer = (outgoing: ClientRequest): unknown => outgoing.once('upgrade', () => call.opened());
+    proxy.once('proxyReqWs', offer);
     proxy.ws(request, socket, head, { target: toUrl(target, exchange.inbound.path).replace(/^http/, 'ws') }, (cause: Error) =>
       reject(new HermesError('upstream_error', 'The upstream could not be reached.', { cause })),
     );
+    proxy.off('proxyReqWs', offer);
+  }).catch((thrown: unknown) => {
+    call.end(toHermesError(thrown).code);
+    throw thrown;
   });
+  // However it ended, somebody closed it: that is no failure.
+  call.end(undefined);
   exchange.answer = { status: 101, body: null, facts: { route: 'passthrough', upstream: target.id } };
   return exchange.answer as NonNullable<Exchange['answer']>;
 }

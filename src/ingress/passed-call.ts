@@ -12,7 +12,7 @@ const NO_TOKENS: TokenCounts = { input: 0, cached: 0, cacheWrite: 0, output: 0, 
 
 /**
  * A call that is passed through, for the books: the bytes go by as they are, and the last of them are looked at for what the upstream
- * counted. What cannot be read (compressed answers, uploads) is booked without tokens.
+ * counted. What cannot be read (compressed answers, websockets, uploads) is booked without tokens.
  */
 export class PassedCall {
   readonly #gateway: Gateway;
@@ -40,12 +40,17 @@ export class PassedCall {
     });
   }
 
+  /** A websocket that the upstream took. */
+  opened(): void {
+    this.#status = 101;
+  }
+
   /** Books it, once it is over. */
   end(error: string | undefined): void {
     const usage = lastUsage(this.#tail);
-    const path = normalisePath(this.#exchange.inbound.path) ?? '';
-    const isModelCall = usage !== undefined || DEFAULT_PASSTHROUGH.some((known) => path === known || path.startsWith(`${known}/`));
-    if (this.#exchange.inbound.method !== 'POST' || !isModelCall) return;
+    const isWebsocket = this.#status === 101;
+    // A websocket's method is GET; one that the upstream did not take was no call.
+    if (!isWebsocket && (this.#exchange.inbound.method !== 'POST' || (usage === undefined && !isModelPath(this.#exchange.inbound.path)))) return;
     const call = this.#toCall(usage, error);
     this.#gateway.rooms.accounting.record(call, this.#exchange.config);
     this.#exchange.addCall(call);
@@ -85,6 +90,12 @@ export class PassedCall {
       shadow: false,
     };
   }
+}
+
+/** What is asked of a model there is counted in the answer, if the answer can be read. */
+export function isModelPath(path: string): boolean {
+  const plain = normalisePath(path) ?? '';
+  return DEFAULT_PASSTHROUGH.some((known) => plain === known || plain.startsWith(`${known}/`));
 }
 
 /** The last `"usage": {…}` that is whole. */

@@ -6,15 +6,19 @@ import type { UpstreamClient } from './open-call.ts';
 /** A connection that is not there by then never will be. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
-export interface ClientOptions {
+export interface ConnectionOptions {
   connectTimeoutMs?: number;
   /** As the environment gives them: `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`. */
   proxy?: { http?: string | undefined; https?: string | undefined; no?: string | undefined };
 }
 
+export interface ClientOptions extends ConnectionOptions {
+  dispatcher?: Dispatcher;
+}
+
 /** Calls upstreams over HTTP. One pool of connections an origin, made once and shared by all generations. */
 export function createClient(options: ClientOptions = {}): UpstreamClient {
-  const dispatcher = createDispatcher(options);
+  const dispatcher = options.dispatcher ?? createDispatcher(options);
   return {
     open(call) {
       const handler = new HttpCall();
@@ -32,7 +36,8 @@ export function createClient(options: ClientOptions = {}): UpstreamClient {
   };
 }
 
-function createDispatcher({ connectTimeoutMs = CONNECT_TIMEOUT_MS, proxy }: ClientOptions): Dispatcher {
+/** For every call that leaves the house: the proxy of the environment holds for all of them. */
+export function createDispatcher({ connectTimeoutMs = CONNECT_TIMEOUT_MS, proxy }: ConnectionOptions): Dispatcher {
   // Time limits are each call's own (http-call.ts): undici's would not know a slow reader from a silent upstream.
   const agent = { connect: { timeout: connectTimeoutMs }, headersTimeout: 0, bodyTimeout: 0, allowH2: false };
   if (!proxy?.http && !proxy?.https) return new Agent(agent);

@@ -1,10 +1,12 @@
-import { request } from 'undici';
+import { type Dispatcher, request } from 'undici';
 
 export interface PostInit {
   method: 'POST';
   headers: Record<string, string>;
   body: string;
   signal: AbortSignal;
+  /** Undici's own by default, which knows of no proxy. */
+  dispatcher?: Dispatcher;
 }
 
 /**

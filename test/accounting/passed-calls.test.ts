@@ -13,6 +13,12 @@ const embeddings = (usage: object | undefined, model = 'text-embedding-3-small',
 const ANSWERS: Record<string, (response: ServerResponse) => unknown> = {
   '/v1/embeddings': (response) =>
     response.setHeader('content-type', 'application/json').end(embeddings({ prompt_tokens: 8, total_tokens: 8 }, undefined, 50_000)),
+  // Compresses for whoever takes it, as vendors do.
+  '/v1/embeddings/polite': (response) => {
+    const text = embeddings({ prompt_tokens: 3, total_tokens: 3 }, 'polite');
+    const zips = /gzip/.test(String(response.req.headers['accept-encoding']));
+    response.writeHead(200, { 'content-type': 'application/json', ...(zips ? { 'content-encoding': 'gzip' } : {}) }).end(zips ? gzipSync(text) : text);
+  },
   '/v1/embeddings/zipped': (response) =>
     response
       .writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
@@ -91,6 +97,11 @@ describe('what is passed through, in the books', () => {
     for (const path of ['/v1/embeddings/zipped', '/v1/embeddings/unknown', '/v1/embeddings/refused', '/v1/audio/speech']) await app.post(path, {});
     assert.deepEqual((await costs()).passthrough, [4, 1, 8, 0, 0, 0, 0]);
     assert.match(await fetch(`${app.base}/metrics`).then((answer) => answer.text()), /hermes_unpriced_calls_total\{model="passthrough"\} 4/);
+  });
+  it('is counted for a client that would take it compressed', async () => {
+    const [, , before] = (await costs()).passthrough as number[];
+    await app.post('/v1/embeddings/polite', {}, { 'accept-encoding': 'gzip, deflate, br' });
+    assert.equal((await costs()).passthrough?.[2], Number(before) + 3);
   });
   it('is no model call where nothing is generated', async () => {
     const before = await costs();

@@ -70,6 +70,15 @@ describe('websockets', () => {
     raw.send('frame two');
     await raw.until((text) => text.endsWith('frame one, frame two'));
     raw.socket.destroy();
+    const booked = async (): Promise<unknown> => (await app.fetch('/admin/costs?by=model')).json.rows;
+    for (const end = performance.now() + 3000; ; await new Promise((done) => setTimeout(done, 20))) {
+      const [row] = (await booked()) as { model: string; calls: number; failed_calls: number }[];
+      if (row !== undefined) {
+        assert.deepEqual([row.model, row.calls, row.failed_calls], ['passthrough', 1, 0]);
+        break;
+      }
+      assert.ok(performance.now() < end, 'it is in no book');
+    }
     for (const end = performance.now() + 3000; open.size > 0; await new Promise((done) => setTimeout(done, 5)))
       assert.ok(performance.now() < end, 'the upstream side stays open');
   });
