@@ -7,10 +7,11 @@ interface ProviderDefaults {
   apiKeyEnv?: string | undefined;
 }
 export type KnownProviders = Readonly<Record<string, ProviderDefaults>>;
+/** For who reads a file without the folder of providers; a test ties it to what that folder says. */
 export const BUILT_IN_PROVIDERS: KnownProviders = {
   openai: { apiBase: 'https://api.openai.com/v1', apiKeyEnv: 'OPENAI_API_KEY' },
   anthropic: { apiBase: 'https://api.anthropic.com', apiKeyEnv: 'ANTHROPIC_API_KEY' },
-  simulator: {},
+  simulator: { apiBase: 'simulator://local' },
 };
 /** Names with a meaning of their own in `model`. */
 export const RESERVED_MODELS = ['auto', 'default_model'];

@@ -77,7 +77,7 @@ class Loading {
     this.env = options.env ?? processEnvironment();
     this.cwd = options.cwd ?? process.cwd();
     this.file = configFile(options);
-    this.known = { ...BUILT_IN_PROVIDERS, ...options.knownProviders };
+    this.known = options.knownProviders ?? BUILT_IN_PROVIDERS;
     this.matchers = options.knownMatchers ?? [];
     this.files = [this.file];
   }

@@ -23,44 +23,43 @@ export interface MatchObject {
 }
 type Match = string | MatchObject;
 /** Keys of `match` that hermes has itself; others are files in the plugins folder. Unknown keys are told by `match.ts`, which knows those. */
-const matchObject: z.ZodType<MatchObject> = z
-  .looseObject({
-    keywords: z.array(word()).min(1, 'needs at least one keyword').optional().describe('One of these words; CJK anywhere, ASCII at word edges; case ignored.'),
-    require_all: flag().optional().describe('All of `keywords` instead of one.'),
-    regex: regex().optional().describe('A regular expression, or `{ pattern, flags }`.'),
-    embedding: z
-      .strictObject({
-        top_k: whole(1).default(1).describe('The mean of the k best examples counts.'),
-        min_score: decimal(-1, 1).default(0.75).describe('Least cosine similarity.'),
-        min_margin: decimal(0, 2).optional().describe("Least distance to the nearest other rule's examples. Default: none."),
-        examples: z.array(word()).min(1, 'needs at least one example').describe('Sentences that mean this.'),
-      })
-      .optional()
-      .describe('Likeness in meaning to examples.'),
-    user_level: wordOrWords().optional().describe('User level of the request; one, or a list.'),
-    service_type: wordOrWords().optional().describe('Service of the request.'),
-    priority: z
-      .union([priority(), z.array(priority()).min(1)])
-      .optional()
-      .describe('Priority of the request.'),
-    project: wordOrWords().optional().describe('Project of the request.'),
-    hours: hours().optional().describe('Hours like "09:00-18:00" in `routing.timezone`, half-open.'),
-    any: z
-      .lazy(() => z.array(match).min(1, 'needs at least one'))
-      .optional()
-      .describe('One of these must hold.'),
-    all: z
-      .lazy(() => z.array(match).min(1, 'needs at least one'))
-      .optional()
-      .describe('All of these must hold.'),
-    not: z
-      .lazy(() => match)
-      .optional()
-      .describe('This must not hold.'),
-  })
-  .meta({ id: 'conditions' });
+const conditions: Record<string, z.ZodType> = {
+  keywords: z.array(word()).min(1, 'needs at least one keyword').optional().describe('One of these words; CJK anywhere, ASCII at word edges; case ignored.'),
+  require_all: flag().optional().describe('All of `keywords` instead of one.'),
+  regex: regex().optional().describe('A regular expression, or `{ pattern, flags }`.'),
+  embedding: z
+    .strictObject({
+      top_k: whole(1).default(1).describe('The mean of the k best examples counts.'),
+      min_score: decimal(-1, 1).default(0.75).describe('Least cosine similarity.'),
+      min_margin: decimal(0, 2).optional().describe("Least distance to the nearest other rule's examples. Default: none."),
+      examples: z.array(word()).min(1, 'needs at least one example').describe('Sentences that mean this.'),
+    })
+    .optional()
+    .describe('Likeness in meaning to examples.'),
+  user_level: wordOrWords().optional().describe('User level of the request; one, or a list.'),
+  service_type: wordOrWords().optional().describe('Service of the request.'),
+  priority: z
+    .union([priority(), z.array(priority()).min(1)])
+    .optional()
+    .describe('Priority of the request.'),
+  project: wordOrWords().optional().describe('Project of the request.'),
+  hours: hours().optional().describe('Hours like "09:00-18:00" in `routing.timezone`, half-open.'),
+  any: z
+    .lazy(() => z.array(match).min(1, 'needs at least one'))
+    .optional()
+    .describe('One of these must hold.'),
+  all: z
+    .lazy(() => z.array(match).min(1, 'needs at least one'))
+    .optional()
+    .describe('All of these must hold.'),
+  not: z
+    .lazy(() => match)
+    .optional()
+    .describe('This must not hold.'),
+};
+const matchObject: z.ZodType<MatchObject> = z.looseObject(conditions).meta({ id: 'conditions' });
 const match: z.ZodType<Match> = z.union([z.string().min(1, 'must not be empty'), matchObject]).meta({ id: 'match' });
-export const MATCHERS = ['keywords', 'require_all', 'regex', 'embedding', 'user_level', 'service_type', 'priority', 'project', 'hours', 'any', 'all', 'not'];
+export const MATCHERS: readonly string[] = Object.keys(conditions);
 
 export const routeRules = z
   .array(
