@@ -90,6 +90,52 @@ describe('two instances on one hot store', () => {
   });
 });
 
+test('a store that falls away behind a lease keeps nobody waiting when it is back', async () => {
+  const hot = sharedHot();
+  const working = hot.get.bind(hot);
+  let failures = 0;
+  hot.get = async (key) => {
+    if (key.startsWith('running:') || key.startsWith('waiting:') || failures > 0) return working(key);
+    failures++;
+    throw new StoreUnavailable('redis');
+  };
+  const [a] = await pair({ hot, model: () => 'well' });
+  assert.equal((await a.tell('falls', id('i9'))).text, 'well');
+  assert.equal(failures, 1);
+  const lease = await hot.acquire(`idempotency:${toRecordKey('k', 'i9')}`, 100);
+  assert.ok(lease, 'the name is free');
+  await lease.release();
+});
+
+test('a long answer behind a side effect is read to its end when nobody is left to read it', async () => {
+  const own = await openCold();
+  let reads = 0;
+  let ended = false;
+  const answer = (): ReturnType<typeof deltas> => {
+    const init = deltas([...Array.from({ length: 60 }, (_, at) => `piece ${at} `), '.stop'], 5);
+    const { stream } = init;
+    if (stream === undefined) return init;
+    const read = async () => {
+      const batch = await stream.read();
+      reads++;
+      ended ||= batch === null;
+      return batch;
+    };
+    return { ...init, stream: { read, cancel: (reason) => stream.cancel(reason) } };
+  };
+  const a = await instance({
+    cold: own,
+    file: { idempotency: { max_bytes: 4096 } },
+    tools: [toolOf(box, 'refund', { side_effects: true })],
+    model: (_, round) => (round === 0 ? [call('refund', { order_id: 'i10' })] : answer()),
+  });
+  open.push(a);
+  const told = await a.tell('long', { rule: ['refund'], ...id('i10', { stream: true, leave: until(() => reads > 20) }) });
+  assert.equal(told.error?.code, 'client_closed');
+  assert.equal(ended, false);
+  await until(() => ended);
+});
+
 test('with the hot store away idempotency holds for this process', async () => {
   const away = () => Promise.reject(new StoreUnavailable('redis'));
   const hot = Object.assign(sharedHot(), { get: away, set: away, acquire: away, delete: away });
