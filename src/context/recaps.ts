@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ColdStore } from '../contracts/cold-store.ts';
 import type { ModelEntry } from '../contracts/config.ts';
 import type { Answer, Exchange, SessionTurn } from '../contracts/exchange.ts';
+import { recapKey } from '../contracts/recap-key.ts';
 import type { Environment, Log } from '../contracts/telemetry.ts';
 import { type ChatMessage, type ChatRequest, messageText } from '../wire/chat.ts';
 import { isRecord } from '../wire/json.ts';
@@ -21,11 +22,6 @@ const MAX_TRANSCRIPT = 40_000;
 const MAX_MESSAGE = 4000;
 const INSTRUCTION =
   'Sum up the conversation below for the assistant that will carry it on: facts, names, numbers, decisions and open questions, in the language of the conversation. Write the summary only.';
-
-/** Where a session's summary stands in the cold store; goes with the session. */
-export function recapKey(project: string, session: string): string {
-  return `recap:${encodeURIComponent(project)}:${session}`;
-}
 
 /** Rolling summaries of what trimming leaves out (`session.summarize_dropped`). */
 export class Recaps {

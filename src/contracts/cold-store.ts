@@ -136,7 +136,7 @@ export interface ColdStore {
   /** The turn that a run of this mark has stored. */
   findTurn(project: string, session: string, mark: string): Promise<FoundTurn | undefined>;
   listSessions(query: { project?: string; limit: number; cursor?: string }): Promise<Page<SessionSummary>>;
-  /** Really deletes. */
+  /** Really deletes, with the session's summary (`recapKey`). */
   deleteSession(project: string, session: string): Promise<boolean>;
   deleteSessionsBefore(at: number): Promise<number>;
   /** Small durable values: run logs, tool results, budget states, stored outcomes. `ifAbsent` tells whether it was set. */

@@ -1,8 +1,8 @@
-import { recapKey } from '../context/recaps.ts';
 import { type ColdStore, type StoredMessage, type TurnRecord, VersionConflict } from '../contracts/cold-store.ts';
 import { HermesError } from '../contracts/errors.ts';
 import type { AnswerInit, Exchange, Facts } from '../contracts/exchange.ts';
 import { type HotStore, StoreUnavailable } from '../contracts/hot-store.ts';
+import { recapKey } from '../contracts/recap-key.ts';
 import type { ContextRoom, OpenTurn } from '../contracts/rooms.ts';
 import type { ChunkStream, Outcome } from '../contracts/stream.ts';
 import type { Environment, Log } from '../contracts/telemetry.ts';

@@ -1,8 +1,8 @@
-import { recapKey } from '../context/recaps.ts';
 import type { ColdStore, FoundTurn, StoredMessage } from '../contracts/cold-store.ts';
 import type { Config } from '../contracts/config.ts';
 import type { Exchange, SessionTurn } from '../contracts/exchange.ts';
 import { type HotStore, StoreUnavailable } from '../contracts/hot-store.ts';
+import { recapKey } from '../contracts/recap-key.ts';
 import type { ContextRoom, OpenTurn, RecalledSession, SessionsRoom } from '../contracts/rooms.ts';
 import type { Counter, Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import type { ChatMessage } from '../wire/chat.ts';

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ColdStore, type LedgerRow, type StoredMessage, type TraceRecord, VersionConflict } from '../../src/contracts/cold-store.ts';
+import { recapKey } from '../../src/contracts/recap-key.ts';
 import { parseJson, stringifyJson } from '../../src/wire/json.ts';
 import { exchange, stored, texts, turn } from '../stores/fixture.ts';
 import { AWKWARD } from './hot-store.ts';
@@ -211,8 +212,13 @@ function lists(get: () => ColdStore): void {
   });
   it('deletes what is older than a moment', async () => {
     const project = fresh();
-    for (let i = 0; i < 3; i++) await get().appendTurn(turn(`o${i}`, 0, 'x', { project, at: 10 + i }));
+    for (let i = 0; i < 3; i++) {
+      await get().appendTurn(turn(`o${i}`, 0, 'x', { project, at: 10 + i }));
+      await get().setValue(recapKey(project, `o${i}`), 'what was said', undefined);
+    }
     assert.equal(await get().deleteSessionsBefore(12), 2);
+    const recaps = await Promise.all([0, 1, 2].map((i) => get().getValue(recapKey(project, `o${i}`))));
+    assert.deepEqual(recaps, [undefined, undefined, 'what was said'], 'summaries go with their sessions');
     assert.deepEqual(
       (await get().listSessions({ project, limit: 9 })).data.map(({ session }) => session),
       ['o2'],

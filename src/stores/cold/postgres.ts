@@ -1,5 +1,6 @@
 import { type ColdStore, VersionConflict } from '../../contracts/cold-store.ts';
 import { StoreUnavailable } from '../../contracts/hot-store.ts';
+import { recapKey } from '../../contracts/recap-key.ts';
 import { appendTurnQuery } from './postgres/append-turn.ts';
 import { type Connections, connectTo } from './postgres/connections.ts';
 import { LONG, ledgerAndTraces } from './postgres/ledger-and-traces.ts';
@@ -26,6 +27,7 @@ export default function create({ url, log, metrics, environment }: ColdStoreOpti
     transaction(async (ask) => {
       let deleted = 0;
       for (const statement of sql.DELETE_SESSION) deleted = (await ask(statement, [project, session])).count;
+      await ask(sql.DELETE_VALUE, [encodeText(recapKey(decodeText(project), decodeText(session)))]);
       return deleted > 0;
     });
   return {

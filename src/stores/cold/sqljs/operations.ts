@@ -9,6 +9,7 @@ import type {
   TraceRecord,
   TurnRecord,
 } from '../../../contracts/cold-store.ts';
+import { recapKey } from '../../../contracts/recap-key.ts';
 import * as rows from '../sql/rows.ts';
 import * as sql from '../sql/statements.ts';
 import { decodeText, encodeText } from '../sql/text.ts';
@@ -93,6 +94,7 @@ function listSessions(db: SqliteDatabase, query: { project?: string; limit: numb
 function deleteSession(db: SqliteDatabase, project: string, session: string): boolean {
   let deleted = 0;
   for (const statement of sql.DELETE_SESSION) deleted = db.run(statement, [project, session]);
+  db.run(sql.DELETE_VALUE, [encodeText(recapKey(decodeText(project), decodeText(session)))]);
   return deleted > 0;
 }
 
