@@ -8,7 +8,7 @@ export default definePlugin({
     async handle(exchange, next) {
       const { attempt, request, session, config } = exchange;
       // A caller's own conversation is left as it is, and no tool of hermes' own has put anything into it.
-      const untouched = session === undefined && !config.trim.stateless && config.tools.length === 0;
+      const untouched = session === undefined && !config.trim.stateless && config.tools.length === 0 && config.tool_sources.length === 0;
       if (attempt === undefined || untouched) return next();
       const fitted = await rooms.context.fit(exchange, attempt.request ?? request, attempt.upstream);
       if (fitted.request !== request) attempt.request = fitted.request;
