@@ -137,7 +137,7 @@ function knownOf(config: Config): { services: ReadonlySet<string>; routes: Reado
     const services = [...config.auth.keys.flatMap(({ service, services }) => [service, ...services]), ...config.auth.signatures.map(({ service }) => service)];
     values = {
       services: new Set(services.filter((name) => !name.includes('*'))),
-      routes: new Set(['default', 'none', 'passthrough', ...config.route_rules.map(({ id }) => id)]),
+      routes: new Set(['default', 'none', 'passthrough', ...[...config.route_rules, ...(config.rollout?.rules ?? [])].map(({ id }) => id)]),
     };
     known.set(config, values);
   }

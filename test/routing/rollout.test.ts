@@ -119,6 +119,7 @@ test('a rollout is taken up, widened and ended by reloads, and seen in headers, 
   const metrics = (await running.fetch('/metrics', { headers: { authorization: `Bearer ${KEY}` } })).text;
   assert.match(metrics, new RegExp(`hermes_rollout_total\\{arm="candidate"\\} ${2 * moved}`));
   assert.match(metrics, /hermes_route_default_share 1/);
+  assert.match(metrics, new RegExp(`hermes_requests_total\\{route="rest_next",model="smart",[^}]*\\} ${2 * moved}`));
   assert.deepEqual(new Set(await turnTo(100)), new Set(['rest_next smart']));
   assert.deepEqual(new Set(await turnTo(undefined)), new Set(['rest fast']));
 });
