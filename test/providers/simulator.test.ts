@@ -81,3 +81,10 @@ test('who leaves stops it at once', async () => {
   await answer.stream?.cancel();
   assert.equal(exchange.calls[0]?.outcome, 'aborted');
 });
+test('directives that are never closed cost no time, however many there are', async () => {
+  const began = performance.now();
+  const open = '[[say [[think   '.repeat(100_000);
+  assert.match(text(await whole({ messages: say(open) })), /./);
+  assert.equal(text(await whole({ messages: say(`[[ nothing [[say one [[ two]] ${open}`) })), 'one [[ two');
+  assert.ok(performance.now() - began < 2000);
+});

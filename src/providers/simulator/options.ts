@@ -21,19 +21,46 @@ export interface Options {
   tool?: { name: string; arguments: string } | undefined;
 }
 
-const DIRECTIVE = /\[\[\s*(fail|stall|slow|cut|say|think|tool)\b\s*((?:[^\]]|\](?!\]))*)\]\]/gi;
+const HEAD = /\[\[\s*(fail|stall|slow|cut|say|think|tool)\b/iy;
+
+interface Directive {
+  start: number;
+  end: number;
+  key: string;
+  value: string;
+}
+
+/** `[[key value]]`. By hand: an expression would look on to the end of the prompt from each of thousands that are never closed. */
+function directivesIn(text: string): Directive[] {
+  const found: Directive[] = [];
+  for (let start = text.indexOf('[['); start >= 0; ) {
+    HEAD.lastIndex = start;
+    const head = HEAD.exec(text);
+    const close = head ? text.indexOf(']]', HEAD.lastIndex) : start;
+    if (close < 0) break;
+    if (head) found.push({ start, end: close + 2, key: (head[1] ?? '').toLowerCase(), value: text.slice(start + head[0].length, close).trim() });
+    start = text.indexOf('[[', head ? close + 2 : start + 1);
+  }
+  return found;
+}
 
 /** `demo?slow=200&fail=503` as the model's name, then `[[…]]` in the newest user message, which wins. */
 export function parseOptions(request: ChatRequest): { name: string; options: Options } {
   const [name = 'simulator', query] = String(request.model ?? 'simulator').split('?', 2);
   const options: Options = {};
   for (const [key, value] of new URLSearchParams(query ?? '')) apply(options, key.toLowerCase(), value);
-  for (const [, key = '', value = ''] of newestUserText(request).matchAll(DIRECTIVE)) apply(options, key.toLowerCase(), value.trim());
+  for (const { key, value } of directivesIn(newestUserText(request))) apply(options, key, value);
   return { name, options };
 }
 
 export function withoutDirectives(text: string): string {
-  return text.replace(DIRECTIVE, '').trim();
+  let rest = '';
+  let at = 0;
+  for (const { start, end } of directivesIn(text)) {
+    rest += text.slice(at, start);
+    at = end;
+  }
+  return (rest + text.slice(at)).trim();
 }
 
 export function newestUserText(request: ChatRequest): string {
