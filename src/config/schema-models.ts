@@ -13,6 +13,7 @@ export const FAILOVER_DEFAULTS = {
 } as const;
 export const TIMEOUT_MS = 120_000;
 export const FIRST_TOKEN_TIMEOUT_MS = 30_000;
+export const MAX_QUEUE = 100;
 
 const price = z.strictObject({
   input_per_million: decimal(0).describe('US dollars for a million input tokens.'),
@@ -85,6 +86,12 @@ const limitsOfCalls = {
   first_token_timeout_ms: milliseconds(1)
     .optional()
     .meta({ description: 'Streams: milliseconds until the first content. At most `timeout_ms` by default.', default: FIRST_TOKEN_TIMEOUT_MS }),
+  max_concurrent: whole(0)
+    .optional()
+    .meta({ description: 'Calls of one upstream at once, by each process; further ones wait, and services take turns. 0 is no bound.', default: 0 }),
+  max_queue: whole(0)
+    .optional()
+    .meta({ description: 'Calls that may wait for `max_concurrent`; further ones go to another upstream, or get 503 `overloaded`.', default: MAX_QUEUE }),
 };
 const upstream = z.strictObject({
   target: text().describe("A model's id (that model's address, key and name) or a provider's name."),

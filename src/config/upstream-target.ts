@@ -3,7 +3,7 @@ import type { PricingConfig } from '../contracts/config.ts';
 import type { UpstreamTarget } from '../contracts/exchange.ts';
 import type { KnownProviders } from './inventory.ts';
 import type { ModelFile, ProviderFile, UpstreamFile } from './schema.ts';
-import { FIRST_TOKEN_TIMEOUT_MS, QUIRKS, TIMEOUT_MS } from './schema-models.ts';
+import { FIRST_TOKEN_TIMEOUT_MS, MAX_QUEUE, QUIRKS, TIMEOUT_MS } from './schema-models.ts';
 
 /** What a provider, a model and an entry of `upstreams` can each say. Later layers win. */
 export type Layer = Partial<Omit<ModelFile, 'id' | 'failover' | 'aliases' | 'tier'>>;
@@ -76,6 +76,7 @@ export function toPricing(pricing: ModelFile['pricing']): PricingConfig[] {
 export function toTarget(block: Block, listing: Layer, entry: Partial<UpstreamFile>, secrets: ReadonlyMap<string, string>): UpstreamTarget {
   const { layer } = block;
   const timeoutMs = layer.timeout_ms ?? listing.timeout_ms ?? TIMEOUT_MS;
+  const maxConcurrent = layer.max_concurrent ?? listing.max_concurrent ?? 0;
   const apiKey = block.apiKeyEnv === undefined ? undefined : secrets.get(block.apiKeyEnv);
   const quirks: Record<string, unknown> = {};
   for (const name of QUIRKS) if (layer[name] !== undefined) quirks[name] = layer[name];
@@ -94,6 +95,7 @@ export function toTarget(block: Block, listing: Layer, entry: Partial<UpstreamFi
     contextWindow: layer.context_window,
     timeoutMs,
     firstTokenTimeoutMs: layer.first_token_timeout_ms ?? listing.first_token_timeout_ms ?? Math.min(FIRST_TOKEN_TIMEOUT_MS, timeoutMs),
+    ...(maxConcurrent === 0 ? {} : { maxConcurrent, maxQueue: layer.max_queue ?? listing.max_queue ?? MAX_QUEUE }),
     supports: { vision: layer.supports?.vision ?? true, tools: layer.supports?.tools ?? true, json_schema: layer.supports?.json_schema ?? true },
     reasoning: layer.reasoning,
     pricedAs: block.pricedAs,

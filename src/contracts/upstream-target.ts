@@ -24,6 +24,10 @@ export interface UpstreamTarget {
   timeoutMs: number;
   /** Streams: until the first content. */
   firstTokenTimeoutMs: number;
+  /** Calls at once; undefined: no bound. */
+  maxConcurrent?: number | undefined;
+  /** How many more may wait for a place. */
+  maxQueue?: number | undefined;
   supports: { vision: boolean; tools: boolean; json_schema: boolean };
   reasoning: 'send' | 'strip' | undefined;
   /** The registry model whose prices hold. */

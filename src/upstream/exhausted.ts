@@ -7,6 +7,7 @@ import type { Failed } from './upstream-try.ts';
 const CODES: Record<Reason, ErrorCode> = {
   rate_limited: 'rate_limit_exceeded',
   overloaded: 'upstream_unavailable',
+  busy: 'overloaded',
   open: 'upstream_unavailable',
   failed: 'upstream_error',
   timeout: 'upstream_timeout',
@@ -35,7 +36,7 @@ export function toExhausted(model: string, log: RequestLog): HermesError {
   const reason = last?.verdict.reason ?? passed?.reason ?? 'open';
   const own = last && isOwnWord(last) ? last.error : undefined;
   const options: ErrorOptions = {
-    headers: reason === 'rate_limited' ? retryAfter(log) : { 'x-should-retry': 'false', ...reopening(reason, log) },
+    headers: reason === 'busy' && own ? own.headers : reason === 'rate_limited' ? retryAfter(log) : { 'x-should-retry': 'false', ...reopening(reason, log) },
     details: { attempts: log.failed.map(toDetail) },
     ...(last ? { cause: last.error } : {}),
     ...(own ? { param: own.param, status: own.status, type: own.type } : {}),
@@ -43,9 +44,9 @@ export function toExhausted(model: string, log: RequestLog): HermesError {
   return new HermesError(own?.code ?? CODES[reason], own?.message ?? toMessage(model, log, reason), options);
 }
 
-/** A window that was too small, or a part that cannot be sent, is told in its own words: they say what to do. */
+/** A window that was too small, a part that cannot be sent, a queue that was full: told in their own words, which say what to do. */
 function isOwnWord({ verdict }: Failed): boolean {
-  return verdict.reason === 'context_overflow' || verdict.reason === 'unable';
+  return verdict.reason === 'context_overflow' || verdict.reason === 'unable' || verdict.reason === 'busy';
 }
 
 /** An overflow is the last word only when there was nothing else: what failed for a passing reason may work later. */

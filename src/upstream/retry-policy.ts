@@ -1,5 +1,6 @@
 import { type HermesError, isAbort } from '../contracts/errors.ts';
 import type { UpstreamFailure } from '../contracts/provider.ts';
+import { NeverSent } from './concurrency.ts';
 import { failureOf } from './failure.ts';
 
 /** Full jitter: `random() * min(CAP, BASE * 2^round)`. Source: "Exponential Backoff And Jitter", AWS Architecture Blog, 2015. */
@@ -13,6 +14,7 @@ export const LONGEST_ASIDE_MS = 3_600_000;
 export type Reason =
   | 'rate_limited'
   | 'overloaded'
+  | 'busy'
   | 'failed'
   | 'timeout'
   | 'auth'
@@ -36,6 +38,8 @@ export interface Verdict {
 const verdict = (next: Verdict['next'], mark: Verdict['mark'], reason: Reason, retryAfterMs?: number): Verdict => ({ next, mark, reason, retryAfterMs });
 
 export function judge(error: HermesError): Verdict {
+  // Hermes itself held it back: another upstream may have room.
+  if (error instanceof NeverSent) return verdict(error.code === 'overloaded' ? 'elsewhere' : 'stop', 'none', 'busy');
   if (isAbort(error)) return verdict('stop', 'none', 'failed');
   // The whole request's time is up while this upstream was silent: nothing more can be tried, but it was too slow.
   if (error.code === 'deadline_exceeded') return verdict('stop', 'failure', 'timeout');

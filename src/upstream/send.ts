@@ -6,22 +6,33 @@ import type { ChatRequest } from '../wire/chat.ts';
 import { isRecord, parseJsonBytes } from '../wire/json.ts';
 import { toMaker } from '../wire/maker.ts';
 import type { JsonSource } from '../wire/splice-json.ts';
+import { Concurrency, type Leave } from './concurrency.ts';
 import { Lessons, type Quirks } from './lessons.ts';
-import { type SendDeps, Sending } from './sending.ts';
+import { type SendDeps, Sending, type SendingDeps } from './sending.ts';
 
 /** The innermost step of the pipeline: translates, calls, translates back, and makes the one ModelCall. A failure is an answer with `error`. */
 export function createSend(deps: SendDeps): (exchange: Exchange) => Promise<Answer> {
   const lessons = new Lessons();
+  const concurrency = new Concurrency();
   return async (exchange) => {
     const { attempt } = exchange;
     if (attempt === undefined) throw new Error('send stands behind a step that chooses an upstream');
     const facts: Facts = { model: attempt.model, upstream: attempt.upstream.id, maker: toMaker(attempt.upstream) };
+    let leave: Leave | undefined;
     try {
       if (exchange.cancelled) throw exchange.cancelled;
       const provider = deps.provider(attempt.upstream.provider);
       if (provider === undefined) throw new HermesError('internal_error', `There is no provider "${attempt.upstream.provider}".`);
-      exchange.answer = await sendTaught(deps, lessons, exchange, attempt, provider, facts);
+      const asked = performance.now();
+      const entered = concurrency.enter(exchange, attempt.upstream);
+      leave = entered instanceof Promise ? await entered : entered;
+      facts.waitedMs = performance.now() - asked;
+      const answer = await sendTaught({ ...deps, over: leave }, lessons, exchange, attempt, provider, facts);
+      // A stream keeps its place until it is over.
+      if (answer.stream === undefined) leave();
+      exchange.answer = answer;
     } catch (thrown) {
+      leave?.();
       exchange.answer = { error: toHermesError(thrown), facts };
     }
     return exchange.answer as Answer;
@@ -30,7 +41,7 @@ export function createSend(deps: SendDeps): (exchange: Exchange) => Promise<Answ
 
 /** Once more for each thing that the upstream's own refusal teaches. */
 async function sendTaught(
-  deps: SendDeps,
+  deps: SendingDeps,
   lessons: Lessons,
   exchange: Exchange,
   attempt: Attempt,

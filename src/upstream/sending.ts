@@ -35,9 +35,14 @@ export interface SendDeps {
   rawAnswer(init: AnswerInit, raw: { bytes: Uint8Array; form: Form; parse?: () => unknown }): Answer;
 }
 
+export interface SendingDeps extends SendDeps {
+  /** Called when an answer that was given as a stream is over on the upstream's side, however it ended. */
+  over(): void;
+}
+
 /** One call from its beginning to the head of its answer. */
 export class Sending {
-  readonly #deps: SendDeps;
+  readonly #deps: SendingDeps;
   readonly #exchange: Exchange;
   readonly #target: UpstreamTarget;
   readonly #provider: Provider;
@@ -50,7 +55,7 @@ export class Sending {
   #status: number | undefined;
   #stream: UpstreamStream | undefined;
 
-  constructor(deps: SendDeps, exchange: Exchange, attempt: Attempt, request: ChatRequest, provider: Provider, call: UpstreamCall, facts: Facts) {
+  constructor(deps: SendingDeps, exchange: Exchange, attempt: Attempt, request: ChatRequest, provider: Provider, call: UpstreamCall, facts: Facts) {
     this.#deps = deps;
     this.#exchange = exchange;
     this.#target = attempt.upstream;
@@ -71,7 +76,7 @@ export class Sending {
       this.#status = head.status;
       const shown = this.#provider.toHeaders?.(head.headers, this.#deps.environment.now());
       if (shown && Object.keys(shown).length > 0) this.#facts.upstreamHeaders = shown;
-      this.#facts.waitedMs = performance.now() - start;
+      this.#facts.waitedMs = (this.#facts.waitedMs ?? 0) + performance.now() - start;
       if (head.status < 200 || head.status >= 300) throw await this.#refused(head, until);
       const type = head.headers['content-type'] ?? '';
       const events = this.#call.stream ? !/\b(json|html|xml)\b/i.test(type) : /event-stream/i.test(type);
@@ -119,7 +124,10 @@ export class Sending {
       status: this.#status ?? 200,
       firstContentUntil: this.#call.stream ? this.#record.start + firstTokenTimeoutMs : until,
       idleMs: timeoutMs,
-      over: () => this.#notCancelled?.(),
+      over: () => {
+        this.#notCancelled?.();
+        this.#deps.over();
+      },
     });
     this.#stream = stream;
     // A server that streams without being asked: its answer is wanted whole.
@@ -139,7 +147,10 @@ export class Sending {
     if (choice?.finish_reason) this.#facts.finishReason = choice.finish_reason;
     if (isUsage(completion.usage)) this.#facts.usage = completion.usage;
     this.#end(undefined, completion);
-    if (this.#call.stream) return { stream: spread(completion), facts: this.#facts };
+    if (this.#call.stream) {
+      this.#deps.over();
+      return { stream: spread(completion), facts: this.#facts };
+    }
     const translated = this.#call.context !== undefined && this.#provider.form === 'openai-chat';
     if (mended || translated) return { body: completion, facts: this.#facts };
     return this.#deps.rawAnswer({ facts: this.#facts }, { bytes, form: this.#provider.form, parse: () => completion });
