@@ -14,7 +14,7 @@ export interface McpConnection {
 }
 
 /** Starts or reaches a server and shakes hands with it. The SDK is loaded by the first configuration that names a server. */
-export async function connectMcp(config: McpServerConfig, secret: string | undefined): Promise<McpConnection> {
+export async function connectMcp(config: McpServerConfig, secret: string | undefined, signal: AbortSignal): Promise<McpConnection> {
   const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
   const { transport, told, end } = await createTransport(config, secret);
   const client = new Client({ name: 'hermes-agent', version: '1' }, { capabilities: {} });
@@ -23,7 +23,7 @@ export async function connectMcp(config: McpServerConfig, secret: string | undef
     await client.close().catch(() => undefined);
   };
   try {
-    await client.connect(transport, { timeout: config.command ? START_MS : CONNECT_MS });
+    await client.connect(transport, { timeout: config.command ? START_MS : CONNECT_MS, signal });
   } catch (thrown) {
     await close();
     throw new Error(`the MCP server could not be reached${told()}`, { cause: thrown });

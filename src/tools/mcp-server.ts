@@ -40,7 +40,8 @@ export class McpServer {
   #timer: NodeJS.Timeout | undefined;
   #failures = 0;
   #calls = 0;
-  #retired = false;
+  /** Aborted when nobody needs the server any more. */
+  readonly #retirement = new AbortController();
 
   constructor(options: McpServerOptions) {
     this.#options = options;
@@ -52,8 +53,8 @@ export class McpServer {
   }
 
   /** Waits for the first connection; undefined where there is nothing to wait for. */
-  ready(): Promise<unknown> | undefined {
-    return this.tools || this.#failures > 0 ? undefined : this.#open().catch(() => undefined);
+  ready(ms: number): Promise<unknown> | undefined {
+    return this.tools || this.#failures > 0 ? undefined : within(this.#open(), ms).catch(() => undefined);
   }
 
   /** Rejects only when the call's own signal ends it. */
@@ -64,7 +65,7 @@ export class McpServer {
       return (await this.#once(input)) ?? (await this.#once(input)) ?? UNREACHED;
     } finally {
       this.#calls--;
-      if (this.#retired) void this.retire();
+      if (this.#retirement.signal.aborted) void this.retire();
     }
   }
 
@@ -91,8 +92,8 @@ export class McpServer {
 
   /** Closes when nothing runs on it any more; a call that comes later is told that it cannot be reached. */
   async retire(): Promise<void> {
-    this.#retired = true;
     clearTimeout(this.#timer);
+    this.#retirement.abort();
     if (this.#calls > 0) return;
     const connection = this.#connection ?? (await this.#opening?.catch(() => undefined));
     this.#connection = undefined;
@@ -101,7 +102,7 @@ export class McpServer {
 
   #open(): Promise<McpConnection> {
     if (this.#connection) return Promise.resolve(this.#connection);
-    if (this.#retired) return Promise.reject(new Error('the MCP server is no longer configured'));
+    if (this.#retirement.signal.aborted) return Promise.reject(new Error('the MCP server is no longer configured'));
     this.#opening ??= this.#connect().finally(() => {
       this.#opening = undefined;
     });
@@ -113,7 +114,7 @@ export class McpServer {
     clearTimeout(this.#timer);
     let connection: McpConnection | undefined;
     try {
-      connection = await connectMcp(config, secret);
+      connection = await connectMcp(config, secret, this.#retirement.signal);
       const opened = connection;
       await this.#list(opened.client);
       opened.client.onclose = () => this.#lost(opened);
@@ -125,7 +126,7 @@ export class McpServer {
       return opened;
     } catch (err) {
       await connection?.close();
-      if (this.#failures === 0) log.warn({ err, source: id }, 'an MCP server is away: its tools cannot be used');
+      if (this.#failures === 0 && !this.#retirement.signal.aborted) log.warn({ err, source: id }, 'an MCP server is away: its tools cannot be used');
       this.#again();
       throw err;
     }
@@ -140,7 +141,7 @@ export class McpServer {
   }
 
   #again(): void {
-    if (this.#retired) return;
+    if (this.#retirement.signal.aborted) return;
     const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures);
     this.#failures++;
     clearTimeout(this.#timer);

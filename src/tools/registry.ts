@@ -45,12 +45,12 @@ export class ToolRegistry {
     return tools;
   }
 
-  /** Undefined unless one of these names may be a tool of a server that has yet to be reached for the first time. */
+  /** Undefined unless one of these names may be a tool of a server that has yet to be reached for the first time: a call's time is waited for that. */
   awaited(config: Config, names: readonly string[]): Promise<unknown> | undefined {
     if (config.tool_sources.length === 0) return undefined;
     const waits = config.tool_sources
-      .filter(({ id }) => names.some((name) => name.startsWith(`${id}.`) || name.includes('*')))
-      .flatMap((source) => this.#servers.get(toServerKey(source, config))?.ready() ?? []);
+      .filter(({ id }) => names.some((name) => mayBeOf(id, name)))
+      .flatMap((source) => this.#servers.get(toServerKey(source, config))?.ready(source.timeout_ms) ?? []);
     return waits.length > 0 ? Promise.all(waits) : undefined;
   }
 
@@ -71,6 +71,12 @@ export class ToolRegistry {
       server: server as McpServer,
     }));
   }
+}
+
+/** `name` may be a pattern. */
+function mayBeOf(source: string, name: string): boolean {
+  const [fixed = ''] = name.split('*', 1);
+  return fixed.startsWith(`${source}.`) || (fixed !== name && `${source}.`.startsWith(fixed));
 }
 
 /** Sources that name the same server share it, also over a reload. */

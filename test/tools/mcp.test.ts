@@ -22,9 +22,14 @@ after(async () => {
 });
 
 async function start(mcp: object, model: Model, source: object = {}, options: Partial<InstanceOptions> = {}): Promise<Instance> {
-  const made = await instance({ model, tools: [{ id: 'files', mcp, timeout_ms: 4000, ...source }], ...options });
-  closing.push(made.close);
-  return made;
+  const made = await instance({ model, tools: [{ id: 'files', mcp, timeout_ms: 20_000, ...source }], ...options });
+  let closed: Promise<void> | undefined;
+  const close = (): Promise<void> => {
+    closed ??= made.close();
+    return closed;
+  };
+  closing.push(close);
+  return { ...made, close };
 }
 async function server(): Promise<HttpMcp> {
   const made = await startHttpMcp();
@@ -69,6 +74,20 @@ describe('a program spoken to over its standard input and output', () => {
     assert.match(results(house.asked[2])[1] ?? '', /hello/);
     assert.equal(noted().filter((line) => line === 'die').length, 1);
     assert.ok(house.log.lines.some(({ message }) => message === 'the connection to an MCP server was lost'));
+  });
+
+  test('one that is slow to start holds up no request that does not name it, and one that does no longer than its time', async () => {
+    const slow = { command: [process.execPath, '-e', 'process.stdin.resume(); setTimeout(() => 0, 30000)'] };
+    const house = await start(slow, () => 'answered', { timeout_ms: 200 });
+    const began = performance.now();
+    assert.equal((await house.tell('another', { rule: ['order.*', 'filesystem.read'] })).text, 'answered');
+    assert.ok(performance.now() - began < 150);
+    assert.equal((await house.tell('this one', { rule })).text, 'answered');
+    assert.ok(performance.now() - began > 200 && performance.now() - began < 2000);
+    // Nor does it hold up the end.
+    const closing = performance.now();
+    await house.close();
+    assert.ok(performance.now() - closing < 4000);
   });
 
   test('one that cannot be started leaves its tools unavailable, and says why in the log', async () => {
@@ -127,7 +146,7 @@ describe('a server over streamable HTTP', () => {
   test('a tool that fails, one that stalls and one that answers with a picture are told to the model as such', async () => {
     const mcp = await server();
     const model: Model = (_, round) => (round === 0 ? [call('files.fail', {}, 'a'), call('files.stall', {}, 'b'), call('files.picture', {}, 'c')] : 'done');
-    const house = await start({ url: mcp.url }, model, { timeout_ms: 300 });
+    const house = await start({ url: mcp.url }, model, { timeout_ms: 1500 });
     const told = await house.tell('try', { rule });
     assert.deepEqual(
       told.facts.toolCalls?.map(({ status }) => status),
