@@ -1,12 +1,10 @@
 import type { Command } from 'commander';
+import { RunTimeKeys } from '../access/run-time-keys.ts';
 import { createKeyViews, type KeyViews } from '../admin/keys.ts';
-import { createHouse } from '../app/house.ts';
-import { createConfigReader } from '../app/read-config.ts';
 import { parseRunTimeKey } from '../config/run-time-key.ts';
-import { createLog } from '../telemetry/log.ts';
-import { createMetrics } from '../telemetry/metrics.ts';
 import { isRecord } from '../wire/json.ts';
 import { askGateway } from './running-gateway.ts';
+import { withCold } from './with-cold.ts';
 
 interface StoreOptions {
   config?: string;
@@ -66,14 +64,9 @@ function toBody(id: string, { service, services, project, projects, models, tool
 
 async function withViews<T>(options: StoreOptions, ask: (views: KeyViews) => Promise<T>): Promise<T> {
   if (options.url !== undefined) return ask(remoteViews(options));
-  const { registries, read } = await createConfigReader({ file: options.config });
-  const { config } = read();
-  const house = await createHouse({ config, log: createLog('error', process.stderr), metrics: createMetrics() }, registries);
-  try {
-    return await ask(createKeyViews({ book: house.keys, parse: parseRunTimeKey, configured: () => config.auth.keys }));
-  } finally {
-    await house.close();
-  }
+  return withCold(options, async ({ config, ...parts }) =>
+    ask(createKeyViews({ book: new RunTimeKeys(parts), parse: parseRunTimeKey, configured: () => config.auth.keys })),
+  );
 }
 
 function remoteViews(options: StoreOptions): KeyViews {
