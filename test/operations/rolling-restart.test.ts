@@ -50,7 +50,7 @@ describe('two instances behind a plain nginx', { skip: missing, timeout: 120_000
     models: [{ id: 'm', provider: 'openai', model_name: 'm', api_base: upstream.url, api_key_env: 'UP_KEY' }],
   });
   before(async () => {
-    [upstream, redis, postgres] = await Promise.all([createFakeUpstream(), startRedis(), startPostgres()]);
+    [upstream, redis, postgres] = await Promise.all([createFakeUpstream(), startRedis(['--appendfsync', 'no']), startPostgres()]);
     upstream.on('m', (reply, call) => {
       const newest = String(call.body.messages.at(-1)?.content);
       return newest.startsWith('slow')
