@@ -13,6 +13,7 @@ const KEEP_MS = 3 * 86_400_000;
 export class Spending {
   readonly #cold: Pick<ColdStore, 'getValue' | 'setValue'>;
   #day = '';
+  #clock: { minute: number; timezone: string; day: string } | undefined;
   #spent = 0;
   #held = 0;
   #loading: Promise<void> | undefined;
@@ -25,7 +26,7 @@ export class Spending {
 
   /** Integer nano-dollars of today; what an earlier process spent counts. */
   async today(config: Config, now: number): Promise<number> {
-    const day = dayOf(config.cost.timezone, now);
+    const day = this.#dayOf(config.cost.timezone, now);
     if (day !== this.#day) {
       this.#day = day;
       this.#spent = 0;
@@ -38,6 +39,15 @@ export class Spending {
     }
     await this.#loading;
     return this.#spent;
+  }
+
+  /** Worked out once a minute: a formatter costs more than a decision. */
+  #dayOf(timezone: string, now: number): string {
+    const minute = Math.floor(now / 60_000);
+    if (this.#clock?.minute !== minute || this.#clock.timezone !== timezone) {
+      this.#clock = { minute, timezone, day: new Intl.DateTimeFormat('sv-SE', { timeZone: timezone, dateStyle: 'short' }).format(now) };
+    }
+    return this.#clock.day;
   }
 
   /** Undefined: over the cap. Else settle with the real cost, once. */
@@ -68,8 +78,4 @@ function likelyCost(request: ChatRequest, entry: ModelEntry): number {
   const limited = Math.min(answer, entry.maxTokens ?? answer);
   // Dollars per million tokens are a thousand nano-dollars per token.
   return Math.ceil(1_000 * ((bytes / 3) * pricing.input_per_million + limited * pricing.output_per_million));
-}
-
-function dayOf(timezone: string, now: number): string {
-  return new Intl.DateTimeFormat('sv-SE', { timeZone: timezone, dateStyle: 'short' }).format(now);
 }
