@@ -127,6 +127,12 @@ describe('a webhook', () => {
 });
 
 describe('the signature of a webhook', () => {
+  // The pauses between tries do not keep a process alive: something here must.
+  let alive: NodeJS.Timeout;
+  before(() => {
+    alive = setInterval(() => undefined, 1000);
+  });
+  after(() => clearInterval(alive));
   const toBudget = (notify: object) =>
     makeConfig(
       { cost: { budgets: [{ id: 'b', service: 'support', usd_per_day: 1, switch_to: 'fast_model', notify }] } },
