@@ -60,7 +60,6 @@ describe('the image', () => {
     const sources = lines
       .filter((line) => line.startsWith('COPY') && !line.includes('--from='))
       .flatMap((line) => line.split(/\s+/).slice(1, -1))
-      .filter((source) => source !== 'console');
     assert.deepEqual(
       sources.filter((source) => !existsSync(join(root, source))),
       [],
