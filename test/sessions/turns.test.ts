@@ -261,10 +261,12 @@ describe('turns at once (field report 28)', () => {
   });
 
   it('wait for nobody of another session', async () => {
-    const first = h.say('c1', 'slow', { model: slow(200) });
-    const began = performance.now();
+    let over = false;
+    const first = h.say('c1', 'slow', { model: slow(500) }).finally(() => {
+      over = true;
+    });
     await h.say('c2', 'fast');
-    assert.ok(performance.now() - began < 150);
+    assert.equal(over, false);
     await first;
   });
 
