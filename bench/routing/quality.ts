@@ -45,6 +45,7 @@ async function score(file: string, rules: RuleConfig[], embedding: Config['embed
   const part: unknown = {
     route_rules: rules,
     tools: [],
+    tool_sources: [],
     registry: { defaultModel: 'm', find: () => ({ id: 'm' }), models: new Map() },
     routing: { unknown_model: 'reject', timezone: 'UTC' },
     embedding,

@@ -22,6 +22,28 @@ class Asked {
     });
   }
 }
+class Resembled implements Resemblance {
+  readonly #compared: Compared;
+  readonly #entry: number;
+  readonly #topK: number;
+  readonly #bestOfOthers: () => number | undefined;
+
+  constructor(compared: Compared, entry: number, topK: number, bestOfOthers: () => number | undefined) {
+    this.#compared = compared;
+    this.#entry = entry;
+    this.#topK = topK;
+    this.#bestOfOthers = bestOfOthers;
+  }
+  reaches(least: number): boolean {
+    return this.#compared.reaches(this.#entry, this.#topK, least);
+  }
+  get score(): number {
+    return this.#compared.score(this.#entry, this.#topK);
+  }
+  get next(): number | undefined {
+    return this.#bestOfOthers();
+  }
+}
 export interface BankOptions {
   failed(reason: FailureReason): void;
   /** What of a question may be embedded. */
@@ -50,7 +72,7 @@ export class ExampleBank {
   /** A promise for the first rule that is asked of a request; what it came to, for the others. */
   register(rule: string, examples: readonly string[], topK: number): (input: RouteInput) => Resemblance | undefined | Promise<Resemblance | undefined> {
     const index = this.#entries.push({ rule, examples, topK }) - 1;
-    const answer = (compared: Compared | undefined) => compared && this.#resemblance(compared, index, rule);
+    const answer = (compared: Compared | undefined) => compared && new Resembled(compared, index, topK, () => this.#bestOfOthers(compared, rule));
     return (input) => {
       const asked = this.#ask(input);
       return asked.settled ? answer(asked.compared) : asked.comparing.then(answer);
@@ -60,20 +82,6 @@ export class ExampleBank {
   /** Embeds the examples ahead of the first question; a service that is away now is asked again then. */
   warm(): void {
     if (this.#entries.length > 0) this.#load().catch((cause: unknown) => this.#options.failed(reasonOf(cause)));
-  }
-
-  #resemblance(compared: Compared, index: number, rule: string): Resemblance {
-    const topK = (entry: number) => this.#entries[entry]?.topK ?? 1;
-    const nextScore = () => this.#bestOfOthers(compared, rule);
-    return {
-      reaches: (least) => compared.reaches(index, topK(index), least),
-      get score() {
-        return compared.score(index, topK(index));
-      },
-      get next() {
-        return nextScore();
-      },
-    };
   }
 
   /** Of the other rules' scores the greatest; only those that may be it are computed. */

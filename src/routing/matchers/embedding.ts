@@ -30,24 +30,38 @@ export default defineMatcher({
   },
 });
 
-/** The reason, and the score in it, are made only for who wants to read them: a live decision does not. */
 function judge(resemblance: Resemblance | undefined, minScore: number, minMargin: number | undefined): Verdict {
   if (!resemblance) return { hit: false, unknown: true, why: 'skipped: the embedding service gave no answer' };
-  const near = resemblance.reaches(minScore);
-  const next = near && minMargin !== undefined ? resemblance.next : undefined;
-  const clear = minMargin === undefined || next === undefined || resemblance.score - next >= minMargin;
-  return {
-    hit: near && clear,
-    get score() {
-      return resemblance.score;
-    },
-    get why() {
-      const words = `embedding score ${resemblance.score.toFixed(3)}`;
-      if (!near) return `${words} is below min_score ${minScore}`;
-      if (!clear) return `${words} is less than min_margin ${minMargin} above the next rule's ${next?.toFixed(3)}`;
-      return `${words} is at least min_score ${minScore}`;
-    },
-  };
+  return new Judged(resemblance, minScore, minMargin);
+}
+
+/** The reason, and the score in it, are made only for who wants to read them: a live decision does not. */
+class Judged implements Verdict {
+  readonly hit: boolean;
+  readonly #resemblance: Resemblance;
+  readonly #minScore: number;
+  readonly #minMargin: number | undefined;
+  /** Of the nearest other rule, when that was near enough to matter. */
+  readonly #next: number | undefined;
+
+  constructor(resemblance: Resemblance, minScore: number, minMargin: number | undefined) {
+    const near = resemblance.reaches(minScore);
+    this.#resemblance = resemblance;
+    this.#minScore = minScore;
+    this.#minMargin = minMargin;
+    this.#next = near && minMargin !== undefined ? resemblance.next : undefined;
+    this.hit = near && (minMargin === undefined || this.#next === undefined || resemblance.score - this.#next >= minMargin);
+  }
+
+  get score(): number {
+    return this.#resemblance.score;
+  }
+  get why(): string {
+    const words = `embedding score ${this.score.toFixed(3)}`;
+    if (this.hit) return `${words} is at least min_score ${this.#minScore}`;
+    if (this.#next === undefined) return `${words} is below min_score ${this.#minScore}`;
+    return `${words} is less than min_margin ${this.#minMargin} above the next rule's ${this.#next.toFixed(3)}`;
+  }
 }
 
 function readNumber(value: unknown, key: string, from: number, to: number): number {

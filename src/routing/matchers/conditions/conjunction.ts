@@ -43,15 +43,26 @@ function testAll(parts: readonly Condition[], input: RouteInput, from = 0, heard
 
 /** One verdict of several, with all their words; made when somebody reads them. */
 export function merge(hit: boolean, verdicts: readonly Verdict[], joint: string): Verdict {
-  const unknown = !hit && verdicts.some((verdict) => verdict.unknown);
-  return {
-    hit,
-    get why() {
-      return verdicts.map((verdict) => verdict.why).join(joint);
-    },
-    get score() {
-      return verdicts.find((verdict) => verdict.score !== undefined)?.score;
-    },
-    ...(unknown && { unknown }),
-  };
+  return new Merged(hit, verdicts, joint);
+}
+
+class Merged implements Verdict {
+  readonly hit: boolean;
+  readonly unknown: boolean;
+  readonly #verdicts: readonly Verdict[];
+  readonly #joint: string;
+
+  constructor(hit: boolean, verdicts: readonly Verdict[], joint: string) {
+    this.hit = hit;
+    this.unknown = !hit && verdicts.some((verdict) => verdict.unknown);
+    this.#verdicts = verdicts;
+    this.#joint = joint;
+  }
+
+  get why(): string {
+    return this.#verdicts.map((verdict) => verdict.why).join(this.#joint);
+  }
+  get score(): number | undefined {
+    return this.#verdicts.find((verdict) => verdict.score !== undefined)?.score;
+  }
 }
