@@ -6,8 +6,16 @@ import { ERRORS, HermesError, isAbort, toErrorBody, toHermesError } from '../../
 describe('errors', () => {
   it('are all in docs/errors.md, with their status, type and whether to retry', () => {
     const page = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8');
-    const rows = [...page.matchAll(/^\| `(\w+)` \| (\d+) \| `(\w+)` \| (yes|no) \| \S.* \|$/gm)].map(([, code, status, type, retry]) => [code, Number(status), type, retry === 'yes']);
-    assert.deepEqual(rows, Object.entries(ERRORS).map(([code, { status, type, retryable }]) => [code, status, type, retryable]));
+    const rows = [...page.matchAll(/^\| `(\w+)` \| (\d+) \| `(\w+)` \| (yes|no) \| \S.* \|$/gm)].map(([, code, status, type, retry]) => [
+      code,
+      Number(status),
+      type,
+      retry === 'yes',
+    ]);
+    assert.deepEqual(
+      rows,
+      Object.entries(ERRORS).map(([code, { status, type, retryable }]) => [code, status, type, retryable]),
+    );
   });
 
   it("have OpenAI's four members, an upstream's own words in their place", () => {

@@ -57,9 +57,7 @@ describe('the image', () => {
   const last = lines.slice(lines.findLastIndex((line) => line.startsWith('FROM')));
 
   it('copies only what is there', () => {
-    const sources = lines
-      .filter((line) => line.startsWith('COPY') && !line.includes('--from='))
-      .flatMap((line) => line.split(/\s+/).slice(1, -1))
+    const sources = lines.filter((line) => line.startsWith('COPY') && !line.includes('--from=')).flatMap((line) => line.split(/\s+/).slice(1, -1));
     assert.deepEqual(
       sources.filter((source) => !existsSync(join(root, source))),
       [],
