@@ -1,18 +1,18 @@
 import { get, post } from '../api.js';
 import { bars } from '../charts.js';
 import { badge, card, field, h, replace, table } from '../dom.js';
-import { number, percent } from '../format.js';
+import { number, percent, time } from '../format.js';
 import { t } from '../i18n.js';
 import { newest, onReading } from '../live.js';
 import { sumBy } from '../metrics.js';
 
 export async function routes(body) {
-  const { rules, lint, default_model } = await get('/admin/routes');
+  const { rules, lint, default_model, statistics } = await get('/admin/routes');
   const shares = h('div', {});
   replace(
     body,
-    h('div', { class: 'two' }, card(t('playground'), playground()), card(t('hitShare'), shares)),
-    card(t('rules'), ruleTable(rules, default_model)),
+    h('div', { class: 'two' }, card(t('playground'), playground()), card(t('hitShare'), shares, statisticsOf(statistics))),
+    card(t('rules'), ruleTable(rules, default_model, statistics)),
     card(t('lint'), lintList(lint)),
   );
   return onReading(() => {
@@ -29,7 +29,20 @@ export async function routes(body) {
   });
 }
 
-function ruleTable(rules, defaultModel) {
+/** Whether more than usual falls to the default, and how far a rollout is. */
+function statisticsOf({ default_share: share, usual_default_share: usual, drifting, rollout }) {
+  const usually = usual === null ? '' : ` (${t('usually')} ${percent(usual)})`;
+  return h(
+    'p',
+    {},
+    share === null ? undefined : `${t('defaultShare')}: ${percent(share)}${usually} `,
+    drifting ? badge(t('drifting'), 'warn') : undefined,
+    rollout === null ? undefined : ` ${t('rollout')}: ${rollout.percent} % / ${rollout.by}, ${number(rollout.candidate)} : ${number(rollout.live)}`,
+  );
+}
+
+function ruleTable(rules, defaultModel, statistics) {
+  const lastHits = new Map(statistics.rules.map(({ rule, last_hit }) => [rule, last_hit]));
   return table(
     [
       { head: '#', number: true, cell: (rule) => rule.place },
@@ -37,6 +50,7 @@ function ruleTable(rules, defaultModel) {
       { head: t('match'), cell: (rule) => h('code', { class: 'match' }, typeof rule.match === 'string' ? `/${rule.match}/` : JSON.stringify(rule.match)) },
       { head: t('model'), cell: (rule) => (rule.model === 'default_model' ? `${defaultModel} (default_model)` : rule.model) },
       { head: t('tools'), cell: (rule) => (rule.tools ?? []).join(', ') || '–' },
+      { head: t('lastHit'), cell: (rule) => time(lastHits.get(rule.id)) },
     ],
     rules.map((rule, index) => ({ ...rule, place: index + 1 })),
     { empty: t('nothing'), label: t('rules') },

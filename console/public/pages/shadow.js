@@ -7,7 +7,7 @@ const arrow = (a, b) => (a === b ? a : `${a} → ${b}`);
 
 export async function shadow(body) {
   const report = await get('/admin/shadow/report?limit=100');
-  if (report.comparisons === 0) {
+  if (report.comparisons === 0 && !report.rollout) {
     replace(body, card('', h('p', { class: 'empty' }, t('shadowOff'))));
     return;
   }
@@ -24,6 +24,7 @@ export async function shadow(body) {
     ),
     card(`${t('live')} → ${t('candidate')}`, pairTable(report.routes)),
     report.examples.length === 0 ? undefined : card(t('examples'), exampleTable(report.examples)),
+    report.rollout && card(`${t('rollout')}: ${t('live')} → ${t('candidate')}`, rolloutTable(report.rollout.routes)),
   );
 }
 
@@ -44,6 +45,23 @@ function pairTable(rows) {
     ],
     rows,
     { label: t('shadow') },
+  );
+}
+
+/** Both arms as they served: means a request. */
+function rolloutTable(rows) {
+  const arms = (name, format) => (row) => `${format(row.live[name] ?? Number.NaN)} → ${format(row.candidate[name] ?? Number.NaN)}`;
+  return table(
+    [
+      { head: t('route'), cell: (row) => h('b', {}, arrow(row.live_route, row.candidate_route)) },
+      { head: t('model'), cell: (row) => arrow(row.live_model, row.candidate_model) },
+      { head: t('requests'), number: true, cell: arms('served', number) },
+      { head: t('latency'), number: true, cell: arms('latency_ms', milliseconds) },
+      { head: t('cost'), number: true, cell: arms('cost_nano_usd', (value) => usd(value / 1e9)) },
+      { head: t('verdict'), cell: (row) => row.verdict },
+    ],
+    rows,
+    { label: t('rollout') },
   );
 }
 
