@@ -35,7 +35,10 @@ export function keepLog(lines: LogLine[], bound: object = {}): Log {
 }
 
 /** The whole product in this process, on a free port. `files` are plugin files by name. */
-export async function startApp(config: object, { env = {}, files = {} }: { env?: Record<string, string>; files?: Record<string, string> } = {}): Promise<RunningApp> {
+export async function startApp(
+  config: object,
+  { env = {}, files = {} }: { env?: Record<string, string>; files?: Record<string, string> } = {},
+): Promise<RunningApp> {
   const folder = mkdtempSync(join(tmpdir(), 'hermes-test-'));
   const plugins = mkdtempSync(join(folder, 'plugins-'));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(plugins, name), text);
