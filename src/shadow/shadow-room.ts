@@ -81,7 +81,7 @@ export function createShadowRoom({ cold, routing, functions, log, metrics, envir
     fork.request = showTools(fork.request, candidate, fork.ask, (names) => functions(config, names));
     const side = await run(fork, shadowed.next, log);
     settle(side.costNanoUsd);
-    await spending.keep(environment.now()).catch(() => undefined);
+    spending.keep(environment.now);
     keep(withAnswers(comparison, await shadowed.live, side));
   }
 
@@ -121,7 +121,7 @@ export function createShadowRoom({ cold, routing, functions, log, metrics, envir
     },
     async idle() {
       await queue.idle();
-      await comparisons.flush();
+      await Promise.all([comparisons.flush(), spending.flush(environment.now())]);
     },
   };
 }

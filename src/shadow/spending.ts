@@ -8,6 +8,7 @@ const NANO = 1_000_000_000;
 const USUAL_ANSWER_TOKENS = 1_024;
 /** A day's sum is of no use after the next. */
 const KEEP_MS = 3 * 86_400_000;
+const WRITE_EVERY_MS = 1_000;
 
 /** What shadow answers have cost today. A run is admitted only when its likely cost still fits beside those that are running. */
 export class Spending {
@@ -17,6 +18,7 @@ export class Spending {
   #spent = 0;
   #held = 0;
   #loading: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
   /** By model: the last cost, a better guess than its limits. */
   readonly #lastCost = new Map<string, number>();
 
@@ -64,8 +66,16 @@ export class Spending {
     };
   }
 
-  async keep(now: number): Promise<void> {
-    if (this.#day !== '' && this.#spent > 0) await this.#cold.setValue(`shadow:spent:${this.#day}`, String(this.#spent), now + KEEP_MS);
+  /** Within a second: one durable write for all runs that end in it. A crash forgets that second's money. */
+  keep(now: () => number): void {
+    this.#timer ??= setTimeout(() => void this.flush(now()), WRITE_EVERY_MS).unref();
+  }
+  async flush(now: number): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#day === '' || this.#spent === 0) return;
+    // A store that is away gets the sum with the next run.
+    await this.#cold.setValue(`shadow:spent:${this.#day}`, String(this.#spent), now + KEEP_MS).catch(() => undefined);
   }
 }
 
