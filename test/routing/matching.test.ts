@@ -233,8 +233,8 @@ describe('a hostile text', () => {
         engine.decide(asking(text));
         return process.cpuUsage(started).user / 1000;
       });
-      // 37 ms at most where others share the cores. What is told apart here is linear from exponential: minutes.
-      assert.ok(Math.min(...took) < 2000, `${took.join(', ')} ms`);
+      // 37 ms at most where others share the cores; a limit of twice that for when they are busier.
+      assert.ok(Math.min(...took) < 100, `${took.join(', ')} ms`);
     });
   }
 

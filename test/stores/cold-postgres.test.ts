@@ -93,7 +93,7 @@ describe('a PostgreSQL', needs, () => {
     assert.ok(took < 3000, `${took} ms`);
     const second = performance.now();
     await assert.rejects(store.readSession('shop', 's', 10), StoreUnavailable);
-    assert.ok(performance.now() - second < 1000);
+    assert.ok(performance.now() - second < 100);
     server.thaw();
     await until(() => store.healthy(), 'it was not used again', 8000);
     assert.equal(await store.appendTurn(late), 2);
@@ -115,7 +115,9 @@ describe('a PostgreSQL', needs, () => {
     const store = await opened(url);
     for (let i = 0; i < 10; i++)
       await store.appendTurn(turn('long', i, 'x', { messages: Array.from({ length: 500 }, () => turn('', 0, 'm').messages[0] ?? assert.fail()) }));
+    const began = performance.now();
     assert.equal((await store.readSession('shop', 'long', 50))?.messages.length, 50);
+    assert.ok(performance.now() - began < 200);
     const plan = await server.sql(
       `EXPLAIN SELECT sequence FROM messages WHERE project = 'shop' AND session = 'long' AND superseded = 0 ORDER BY sequence DESC LIMIT 50`,
       new URL(url).pathname.slice(1),
