@@ -66,8 +66,8 @@ export async function measure(server: Server, load: Load): Promise<Measured> {
   );
   return {
     requestsPerSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1] ?? 0),
-    p50Ms: toMs(/50%\s+(\S+)/.exec(stdout)?.[1] ?? ''),
-    p99Ms: toMs(/99%\s+(\S+)/.exec(stdout)?.[1] ?? ''),
+    p50Ms: toMs(/^\s+50%\s+(\S+)/m.exec(stdout)?.[1] ?? ''),
+    p99Ms: toMs(/^\s+99%\s+(\S+)/m.exec(stdout)?.[1] ?? ''),
     errors: Number(failed) + socket,
     cpuMicros: total === 0 ? 0 : (cpu * 1e6) / total,
     rssMb: rssMb(server.pid),
