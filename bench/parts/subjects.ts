@@ -13,7 +13,7 @@ export const KEY = 'sk-bench-5f0c1d7ab2e94d88';
 const PORTKEY = join(root, 'bench', 'portkey', 'node_modules', '@portkey-ai', 'gateway', 'build', 'start-server.js');
 
 /** The default pipeline with a key, 50 rules and three limits. */
-function hermesConfig(upstream: Server): object {
+export function hermesConfig(upstream: Server): object {
   const words = ['refund', 'return', 'invoice', 'coupon', 'delivery', 'address', 'warranty', 'complaint', 'exchange', 'payment'];
   const rules = Array.from({ length: 49 }, (_, index) => ({
     id: `rule_${index}`,
