@@ -27,6 +27,7 @@ import type { Log, Metrics } from './contracts/telemetry.ts';
 import { Admission } from './ingress/admission.ts';
 import type { Gateway } from './ingress/gateway.ts';
 import { type Listener, listen } from './ingress/listener.ts';
+import { LoopDelay } from './ingress/loop-delay.ts';
 import { createPassThrough } from './ingress/pass-through.ts';
 import { createRouter } from './ingress/router.ts';
 import { createMetrics } from './telemetry/metrics.ts';
@@ -62,7 +63,9 @@ export async function createApp({ load, createLog, metrics = createMetrics() }: 
   const keepDays = (): number => house.generation().config.trace.keep_days;
   const traces = new TraceSink({ cold: house.cold, log, metrics, environment: systemEnvironment, keepDays, exported: exporter.add });
   const reloader = createReloader({ current: loaded, load: read, apply: ({ config }) => house.use(config), onReload: tellReload(log, metrics) });
+  const loop = new LoopDelay();
   const gateway = createGateway(house, {
+    loop,
     log,
     metrics,
     draining: () => state.draining,
@@ -99,6 +102,7 @@ export async function createApp({ load, createLog, metrics = createMetrics() }: 
         for (const exchange of gateway.inFlight) exchange.cancel(new HermesError('shutting_down', 'The gateway is shutting down; try again.'));
       });
       passThrough.close();
+      loop.close();
       await Promise.all([traces.close(), exporter.close()]);
       await house.close();
     },
@@ -109,7 +113,15 @@ type MutableGateway = { -readonly [K in keyof Gateway]: Gateway[K] };
 
 function createGateway(
   house: House,
-  parts: { log: Log; metrics: Metrics; draining: () => boolean; traces: TraceSink; matchers: Registries['matchers']; reload: () => Promise<ReloadResult> },
+  parts: {
+    loop: LoopDelay;
+    log: Log;
+    metrics: Metrics;
+    draining: () => boolean;
+    traces: TraceSink;
+    matchers: Registries['matchers'];
+    reload: () => Promise<ReloadResult>;
+  },
 ): MutableGateway {
   const { rooms, doors, environment, recorder, cold } = house;
   const { log, draining, traces, reload } = parts;
@@ -124,7 +136,7 @@ function createGateway(
     environment,
     draining,
     inFlight,
-    admission: new Admission(),
+    admission: new Admission({ metrics, loop: parts.loop, maxDelayMs: () => house.generation().config.server.max_event_loop_delay_ms }),
     notReady: async () => ((await cold.healthy()) ? undefined : 'the session store does not answer'),
     admin: createAdmin([
       ...traceRoutes(traces),

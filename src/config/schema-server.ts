@@ -28,6 +28,9 @@ export const server = z
       .default(16 * 1024 ** 2)
       .describe('Largest single event of a stream, and largest error body of an upstream, bytes or like 16mb.'),
     max_in_flight: whole(0).default(0).describe('Requests served at once; beyond it 503 `overloaded` with `retry-after`. 0 is no limit.'),
+    max_event_loop_delay_ms: milliseconds()
+      .default(0)
+      .describe('Mean delay of the event loop over half a second beyond which requests are refused with 503 `overloaded` and `retry-after`. 0 is no limit.'),
     workers: whole(1, 256)
       .default(1)
       .describe('Processes that share the port: 1. For more, start several instances behind a load balancer (docs/operations.md).'),

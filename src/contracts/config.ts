@@ -189,6 +189,8 @@ export interface Config {
     max_event_bytes: number;
     /** Requests served at once; beyond it 503 `overloaded`. 0: no limit. */
     max_in_flight: number;
+    /** Mean delay of the event loop beyond which requests are refused. 0: no limit. */
+    max_event_loop_delay_ms: number;
     /** Processes that share the port. */
     workers: number;
     trusted_proxies: string[];
