@@ -74,7 +74,7 @@ const settings = new WeakMap<Config, string>();
 function settingsOf(config: Config): string {
   let known = settings.get(config);
   if (known === undefined) {
-    known = sha256(canonicalJson([config.guards, config.tools, config.tools_max_rounds]));
+    known = sha256(canonicalJson([config.guards, config.tools, config.tool_sources, config.tools_max_rounds, config.tool_loop_guard]));
     settings.set(config, known);
   }
   return known;

@@ -1,10 +1,10 @@
-import { Agent as HttpAgent, type IncomingMessage, type ServerResponse } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Duplex, Readable, Transform } from 'node:stream';
 import httpProxy from 'http-proxy-3';
 import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Exchange, UpstreamTarget } from '../contracts/exchange.ts';
 import type { PipelineExchange } from '../pipeline/exchange.ts';
+import { createAgents } from '../upstream/proxy-agents.ts';
 import type { Gateway } from './gateway.ts';
 import { cleanResponse, replaceHeaders } from './pass-headers.ts';
 import { heldToModels, permit, toUrl } from './pass-permission.ts';
@@ -20,7 +20,7 @@ export interface PassThrough {
 
 /** Every other `/v1/*`: unchanged, unbuffered, to the one upstream that `passthrough` names, with its credential for the caller's. */
 export function createPassThrough(gateway: Gateway): PassThrough {
-  const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
+  const agents = createAgents(gateway.generation().config.proxy);
   const proxy = httpProxy.createProxyServer({ changeOrigin: true, ignorePath: true, xfwd: false });
   // However the answer to the client ends, an upstream call that is not over ends with it: a refused upload, too.
   proxy.on('proxyReq', (outgoing, _request, response) => {
@@ -41,7 +41,7 @@ export function createPassThrough(gateway: Gateway): PassThrough {
   proxy.on('error', () => undefined);
   const options = (target: UpstreamTarget, exchange: Exchange) => {
     const url = toUrl(target, exchange.inbound.path);
-    return { target: url, agent: url.startsWith('https:') || url.startsWith('wss:') ? agents.https : agents.http };
+    return { target: url, agent: agents.kept(url) };
   };
 
   const forward = (
@@ -94,11 +94,8 @@ export function createPassThrough(gateway: Gateway): PassThrough {
         generation.leave();
       }
     },
-    upgrade: (request, socket, head) => void passUpgrade(gateway, proxy, request, socket, head),
-    close() {
-      agents.http.destroy();
-      agents.https.destroy();
-    },
+    upgrade: (request, socket, head) => void passUpgrade({ gateway, proxy, agents }, request, socket, head),
+    close: () => agents.close(),
   };
 }
 

@@ -4,6 +4,7 @@ import type httpProxy from 'http-proxy-3';
 import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Exchange } from '../contracts/exchange.ts';
 import type { PipelineExchange } from '../pipeline/exchange.ts';
+import type { Agents } from '../upstream/proxy-agents.ts';
 import type { Gateway } from './gateway.ts';
 import { beginBare } from './identified.ts';
 import { replaceHeaders, withBrowserKey } from './pass-headers.ts';
@@ -11,10 +12,15 @@ import { permit, toUrl } from './pass-permission.ts';
 import { endPassed, PassedCall } from './passed-call.ts';
 import { isPassedThrough, normalisePath } from './router.ts';
 
-type Proxy = httpProxy.ProxyServer<typeof IncomingMessage, typeof ServerResponse, Error>;
+interface Passing {
+  gateway: Gateway;
+  proxy: httpProxy.ProxyServer<typeof IncomingMessage, typeof ServerResponse, Error>;
+  agents: Agents;
+}
 
 /** A websocket passed through; whatever goes wrong is an answer on its socket, never an exception of the process. */
-export async function passUpgrade(gateway: Gateway, proxy: Proxy, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+export async function passUpgrade(passing: Passing, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  const { gateway } = passing;
   socket.on('error', () => undefined);
   let exchange: PipelineExchange;
   try {
@@ -31,7 +37,7 @@ export async function passUpgrade(gateway: Gateway, proxy: Proxy, request: Incom
   generation.enter();
   const arrived = performance.now();
   try {
-    const answer = await generation.proxy(exchange, () => relay(gateway, proxy, exchange, request, socket, head));
+    const answer = await generation.proxy(exchange, () => relay(passing, exchange, request, socket, head));
     if (answer.error) refuseUpgrade(socket, answer.error);
     endPassed(gateway, exchange, request, answer.error?.status ?? answer.status, answer.error?.code, performance.now() - arrived);
   } finally {
@@ -42,8 +48,7 @@ export async function passUpgrade(gateway: Gateway, proxy: Proxy, request: Incom
 }
 
 async function relay(
-  gateway: Gateway,
-  proxy: Proxy,
+  { gateway, proxy, agents }: Passing,
   exchange: PipelineExchange,
   request: IncomingMessage,
   socket: Duplex,
@@ -59,7 +64,9 @@ async function relay(
     // It is told of the request before `ws` returns.
     const offer = (outgoing: ClientRequest): unknown => outgoing.once('upgrade', () => call.opened());
     proxy.once('proxyReqWs', offer);
-    proxy.ws(request, socket, head, { target: toUrl(target, exchange.inbound.path).replace(/^http/, 'ws') }, (cause: Error) =>
+    const url = toUrl(target, exchange.inbound.path).replace(/^http/, 'ws');
+    const agent = agents.once(url);
+    proxy.ws(request, socket, head, { target: url, ...(agent ? { agent } : {}) }, (cause: Error) =>
       reject(new HermesError('upstream_error', 'The upstream could not be reached.', { cause })),
     );
     proxy.off('proxyReqWs', offer);

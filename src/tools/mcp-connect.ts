@@ -1,5 +1,6 @@
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { type Dispatcher, fetch } from 'undici';
 import type { McpServerConfig } from '../contracts/config.ts';
 
 /** A program may have to be fetched before it starts. */
@@ -13,10 +14,18 @@ export interface McpConnection {
   close(): Promise<void>;
 }
 
+export interface McpConnectOptions {
+  config: McpServerConfig;
+  secret: string | undefined;
+  /** For calls over HTTP. */
+  dispatcher: Dispatcher | undefined;
+  signal: AbortSignal;
+}
+
 /** Starts or reaches a server and shakes hands with it. The SDK is loaded by the first configuration that names a server. */
-export async function connectMcp(config: McpServerConfig, secret: string | undefined, signal: AbortSignal): Promise<McpConnection> {
+export async function connectMcp({ config, secret, dispatcher, signal }: McpConnectOptions): Promise<McpConnection> {
   const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
-  const { transport, told, end } = await createTransport(config, secret);
+  const { transport, told, end } = await createTransport(config, secret, dispatcher);
   const client = new Client({ name: 'hermes-agent', version: '1' }, { capabilities: {} });
   const close = async (): Promise<void> => {
     await end().catch(() => undefined);
@@ -38,11 +47,14 @@ interface MadeTransport {
   end(): Promise<void>;
 }
 
-async function createTransport(config: McpServerConfig, secret: string | undefined): Promise<MadeTransport> {
+async function createTransport(config: McpServerConfig, secret: string | undefined, dispatcher: Dispatcher | undefined): Promise<MadeTransport> {
   if (!config.command) {
     const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
     const headers = { ...config.headers, ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` }) };
-    const transport = new StreamableHTTPClientTransport(new URL(config.url), { requestInit: { headers } });
+    const transport = new StreamableHTTPClientTransport(new URL(config.url), {
+      requestInit: { headers },
+      ...(dispatcher ? { fetch: fetchBy(dispatcher) } : {}),
+    });
     return { transport: transport as Transport, told: () => '', end: () => transport.terminateSession() };
   }
   const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
@@ -54,4 +66,10 @@ async function createTransport(config: McpServerConfig, secret: string | undefin
     if (said.length < MAX_TOLD) said += piece.toString();
   });
   return { transport, told: () => (said === '' ? '' : `: ${said.slice(0, MAX_TOLD).trim()}`), end: async () => undefined };
+}
+
+/** Undici's own: Node's would know of no proxy, and give up a call that takes five minutes. What the SDK sends is text. */
+function fetchBy(dispatcher: Dispatcher) {
+  return (url: string | URL, { body, headers, ...init }: RequestInit = {}): Promise<Response> =>
+    fetch(url, { ...init, headers: Object.fromEntries(new Headers(headers)), body: typeof body === 'string' ? body : null, dispatcher });
 }

@@ -1,4 +1,5 @@
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import type { Dispatcher } from 'undici';
 import type { McpServerConfig } from '../contracts/config.ts';
 import type { Log } from '../contracts/telemetry.ts';
 import { isRecord, longIntegersAsText } from '../wire/json.ts';
@@ -20,6 +21,8 @@ export interface McpServerOptions {
   id: string;
   config: McpServerConfig;
   secret: string | undefined;
+  /** For a server that is reached over HTTP. */
+  dispatcher: Dispatcher | undefined;
   log: Log;
   /** Its list of tools is another one. */
   changed: () => void;
@@ -110,11 +113,11 @@ export class McpServer {
   }
 
   async #connect(): Promise<McpConnection> {
-    const { id, config, secret, log } = this.#options;
+    const { id, config, secret, dispatcher, log } = this.#options;
     clearTimeout(this.#timer);
     let connection: McpConnection | undefined;
     try {
-      connection = await connectMcp(config, secret, this.#retirement.signal);
+      connection = await connectMcp({ config, secret, dispatcher, signal: this.#retirement.signal });
       const opened = connection;
       await this.#list(opened.client);
       opened.client.onclose = () => this.#lost(opened);

@@ -1,3 +1,4 @@
+import type { Dispatcher } from 'undici';
 import type { Config, ToolSourceConfig } from '../contracts/config.ts';
 import type { Log } from '../contracts/telemetry.ts';
 import { McpServer } from './mcp-server.ts';
@@ -6,13 +7,15 @@ import type { McpTool, RegisteredTool } from './registered-tool.ts';
 /** Every tool that hermes runs: the configuration's own, and those of its MCP servers as far as they are known. */
 export class ToolRegistry {
   readonly #log: Log;
+  readonly #dispatcher: Dispatcher | undefined;
   readonly #servers = new Map<string, McpServer>();
   readonly #known = new WeakMap<Config, { version: number; tools: ReadonlyMap<string, RegisteredTool> }>();
   /** Counts changes of any server's list. */
   #version = 0;
 
-  constructor(log: Log) {
+  constructor(log: Log, dispatcher: Dispatcher | undefined) {
     this.#log = log;
+    this.#dispatcher = dispatcher;
   }
 
   /** The servers of this configuration are connected, those of none but earlier ones are left. */
@@ -23,7 +26,7 @@ export class ToolRegistry {
       inUse.add(key);
       if (this.#servers.has(key)) continue;
       const secret = source.mcp.command ? undefined : source.mcp.secret_env && config.secrets.get(source.mcp.secret_env);
-      const server = new McpServer({ id: source.id, config: source.mcp, secret, log: this.#log, changed: () => this.#version++ });
+      const server = new McpServer({ id: source.id, config: source.mcp, secret, dispatcher: this.#dispatcher, log: this.#log, changed: () => this.#version++ });
       this.#servers.set(key, server);
       server.start();
     }

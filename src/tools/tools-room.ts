@@ -47,7 +47,7 @@ class Tools implements ToolsRoom {
     const calls = metrics.counter('hermes_tool_calls_total', 'Calls of server-side tools by the model.', ['tool', 'status']);
     const loops = metrics.counter('hermes_tool_loops_total', 'Turns that were ended because their tool calls went round in a circle.', ['tool']);
     this.#deps = deps;
-    this.#registry = new ToolRegistry(log);
+    this.#registry = new ToolRegistry(log, deps.dispatcher);
     this.#turnDeps = {
       runner: new CallRunner({ cold, log, environment, http: new HttpCall(environment, deps.dispatcher), dedupe: new Dedupe(cold, environment, log) }),
       params: new ParamsCheck(),

@@ -1,15 +1,15 @@
-import { Agent, type Dispatcher, EnvHttpProxyAgent } from 'undici';
+import { Agent, Dispatcher, ProxyAgent } from 'undici';
 import { HermesError } from '../contracts/errors.ts';
 import { HttpCall } from './http-call.ts';
 import type { UpstreamClient } from './open-call.ts';
+import { createProxyChoice, type ProxyChoice, type ProxySettings } from './proxy-choice.ts';
 
 /** A connection that is not there by then never will be. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 export interface ConnectionOptions {
   connectTimeoutMs?: number;
-  /** As the environment gives them: `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`. */
-  proxy?: { http?: string | undefined; https?: string | undefined; no?: string | undefined };
+  proxy?: ProxySettings;
 }
 
 export interface ClientOptions extends ConnectionOptions {
@@ -41,6 +41,30 @@ export function createDispatcher({ connectTimeoutMs = CONNECT_TIMEOUT_MS, proxy 
   // Time limits are each call's own (http-call.ts): undici's would not know a slow reader from a silent upstream.
   const agent = { connect: { timeout: connectTimeoutMs }, headersTimeout: 0, bodyTimeout: 0, allowH2: false };
   if (!proxy?.http && !proxy?.https) return new Agent(agent);
-  // Empty strings, not undefined: undici would look into the environment by itself.
-  return new EnvHttpProxyAgent({ ...agent, httpProxy: proxy.http ?? '', httpsProxy: proxy.https ?? '', noProxy: proxy.no ?? '' });
+  const choose = createProxyChoice(proxy);
+  const proxies = [...new Set([proxy.http, proxy.https])].flatMap((uri) => (uri ? [[uri, new ProxyAgent({ ...agent, uri })] as const] : []));
+  return new ByProxy(choose, new Map(proxies), new Agent(agent));
+}
+
+/** Each call by the proxy that is chosen for its address, or straight. */
+class ByProxy extends Dispatcher {
+  readonly #choose: ProxyChoice;
+  readonly #proxies: ReadonlyMap<string, Dispatcher>;
+  readonly #straight: Dispatcher;
+
+  constructor(choose: ProxyChoice, proxies: ReadonlyMap<string, Dispatcher>, straight: Dispatcher) {
+    super();
+    this.#choose = choose;
+    this.#proxies = proxies;
+    this.#straight = straight;
+  }
+
+  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    const proxy = this.#choose(options.origin ?? '');
+    return ((proxy && this.#proxies.get(proxy)) || this.#straight).dispatch(options, handler);
+  }
+
+  override async destroy(): Promise<void> {
+    await Promise.all([this.#straight, ...this.#proxies.values()].map((dispatcher) => dispatcher.destroy()));
+  }
 }

@@ -85,6 +85,11 @@ describe('the cache room', () => {
     assert.equal(state(await cache.ask(cold('x'), other({}))), 'hit');
     assert.equal(state(await cache.ask(cold('x'), other({ models: [{ id: 'fast_model', provider: 'simulator', model_name: 'newer' }] }))), 'miss');
     assert.equal(state(await cache.ask(cold('x'), other({ guards: [{ id: 'pii', kind: 'pii' }] }))), 'miss');
+    const source = (url: string) => other({ tools: [{ id: 'files', mcp: { url } }] });
+    assert.equal(state(await cache.ask(cold('x'), source('http://127.0.0.1:1/a'))), 'miss');
+    assert.equal(state(await cache.ask(cold('x'), source('http://127.0.0.1:1/a'))), 'hit');
+    assert.equal(state(await cache.ask(cold('x'), source('http://127.0.0.1:1/b'))), 'miss');
+    assert.equal(state(await cache.ask(cold('x'), other({ tool_loop_guard: { repeats: 3 } }))), 'miss');
   });
 });
 
