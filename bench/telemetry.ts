@@ -1,12 +1,20 @@
-/** What seeing costs: microseconds of CPU a request for spans, metrics, the log line and the kept trace. `npx tsx bench/telemetry.ts` */
+/**
+ * What seeing costs: microseconds of CPU a request for spans, metrics, the log line and the kept trace; a trace for a collector; a
+ * scrape of 10,000 series. `npx tsx bench/telemetry.ts`
+ */
+import { once } from 'node:events';
 import { openSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { TraceSink, type TraceStore } from '../src/app/trace-sink.ts';
 import type { Config } from '../src/contracts/config.ts';
 import type { Ending } from '../src/contracts/ending.ts';
 import type { Exchange, ModelCall } from '../src/contracts/exchange.ts';
+import { type KeptTrace, keep } from '../src/telemetry/kept-trace.ts';
 import { withoutSecrets } from '../src/telemetry/log.ts';
 import { createMetrics } from '../src/telemetry/metrics.ts';
+import { createOtlpSender } from '../src/telemetry/otlp-sender.ts';
 import { Recorder } from '../src/telemetry/recorder.ts';
 import { ExchangeTrace } from '../src/telemetry/trace.ts';
 
@@ -109,3 +117,54 @@ const ended = measure('metrics and log line', (at) => recorder.ended(settings as
 const kept = measure('trace kept', (at) => sink.add(endings[at % 1000] as Ending));
 process.stdout.write(`${'together'.padEnd(28)} ${(spans + counted + ended + kept).toFixed(2)} µs a request\n`);
 await sink.close();
+await measureCollector();
+await measureScrape();
+
+/** With the collector's side of the connection, which is in this process, too. */
+async function measureCollector(): Promise<void> {
+  const collector = createServer((request, response) => request.resume().on('end', () => response.end())).listen(0, '127.0.0.1');
+  await once(collector, 'listening');
+  const sender = createOtlpSender(`http://127.0.0.1:${(collector.address() as AddressInfo).port}/v1/traces`);
+  const batch = endings.slice(0, 64).map((ending): KeptTrace => {
+    const trace = new ExchangeTrace(ending.traceId, Date.now(), 0);
+    for (const [at, name] of STEPS.entries()) trace.record(name, at, at + 1);
+    trace.record('attempt', 12, 20, {
+      number: 1,
+      model: 'm',
+      upstream: 'u',
+      outcome: 'ok',
+      provider: 'openai',
+      model_name: 'gpt-x',
+      input_tokens: 1,
+      output_tokens: 2,
+    });
+    const part: object = { ...ending.exchange, trace };
+    return keep(ending, part as Exchange);
+  });
+  const rounds = 150;
+  for (let round = 0; round < 30; round++) await sender.send(batch);
+  const before = process.cpuUsage();
+  for (let round = 0; round < rounds; round++) await sender.send(batch);
+  const { user, system } = process.cpuUsage(before);
+  const each = (user + system) / (rounds * batch.length);
+  process.stdout.write(
+    `${'a trace for a collector'.padEnd(28)} ${each.toFixed(2)} µs, a batch of ${batch.length} ${((each * batch.length) / 1000).toFixed(1)} ms\n`,
+  );
+  collector.close();
+  collector.closeAllConnections();
+}
+
+async function measureScrape(): Promise<void> {
+  const wide = createMetrics();
+  const counter = wide.counter('wide_total', 'Wide.', ['a', 'b']);
+  for (let at = 0; at < 10_000; at++) counter.inc({ a: `a${at % 100}`, b: `b${Math.floor(at / 100)}` });
+  for (let round = 0; round < 20; round++) await wide.text();
+  const times: number[] = [];
+  for (let round = 0; round < 50; round++) {
+    const start = performance.now();
+    await wide.text();
+    times.push(performance.now() - start);
+  }
+  const [median = 0, worst = 0] = [times.sort((a, b) => a - b)[25], times.at(-1)];
+  process.stdout.write(`${'a scrape of 10,000 series'.padEnd(28)} ${median.toFixed(1)} ms (worst of 50: ${worst.toFixed(1)} ms)\n`);
+}

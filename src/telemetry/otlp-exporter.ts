@@ -1,13 +1,12 @@
 import type { Log, Metrics } from '../contracts/telemetry.ts';
 import type { KeptTrace } from './kept-trace.ts';
-import { toAttributes, toOtlpSpans } from './otlp-spans.ts';
+import type { OtlpSender } from './otlp-sender.ts';
 
 /** Traces that wait for the collector at most; then the oldest go. */
 const MAX_WAITING = 2048;
-/** Traces a request: turning them into JSON takes a few milliseconds, not more. */
+/** Traces a request: making spans of them and writing these takes a few milliseconds, not more. */
 const BATCH = 64;
 const EVERY_MS = 1000;
-const TIMEOUT_MS = 5000;
 const MAX_PAUSE_MS = 60_000;
 /** The end of the process waits no longer for a collector. */
 const CLOSE_MS = 1000;
@@ -26,8 +25,9 @@ export interface TraceExporterDeps {
 }
 
 /**
- * Traces to an OpenTelemetry collector: OTLP over HTTP, in its JSON encoding. Behind a bounded queue, so that a collector that
- * is away or slow costs nothing but the traces it misses.
+ * Traces to an OpenTelemetry collector, behind a bounded queue of references: spans are made and written in batches beside the
+ * requests' way, and a collector that is away or slow costs nothing but the traces it misses. The library is loaded when
+ * there is an endpoint.
  */
 export function createTraceExporter({ endpoint, log, metrics }: TraceExporterDeps): TraceExporter {
   const sent = metrics.counter('hermes_traces_exported_total', 'Traces that the OpenTelemetry collector has taken or that were lost on the way to it.', [
@@ -37,26 +37,21 @@ export function createTraceExporter({ endpoint, log, metrics }: TraceExporterDep
   let pauseMs = 0;
   let quietUntil = 0;
   let running: Promise<void> | undefined;
-  const closing = new AbortController();
+  let current: { base: string; sender: Promise<OtlpSender> } | undefined;
 
+  const senderFor = (base: string): Promise<OtlpSender> => {
+    if (current?.base !== base) current = { base, sender: import('./otlp-sender.ts').then(({ createOtlpSender }) => createOtlpSender(toAddress(base))) };
+    return current.sender;
+  };
   const lose = (traces: number): void => sent.inc({ outcome: 'lost' }, traces);
 
   /** False: not now; what was not taken waits on. */
-  const sendBatch = async (address: string): Promise<boolean> => {
+  const sendBatch = async (base: string): Promise<boolean> => {
     const batch = waiting.slice(0, BATCH);
     waiting = waiting.slice(BATCH);
     try {
-      const response = await fetch(address, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(toExportRequest(batch)),
-        signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), closing.signal]),
-      });
-      await response.arrayBuffer();
-      const refused = !response.ok;
-      // What the collector will never take is not sent again (OTLP: only 429 and 502 to 504 are).
-      if (refused && (response.status === 429 || response.status >= 502)) throw new Error(`the collector answered ${response.status}`);
-      if (refused) lose(batch.length);
+      const outcome = await (await senderFor(base)).send(batch);
+      if (outcome === 'refused') lose(batch.length);
       else sent.inc({ outcome: 'ok' }, batch.length);
       if (pauseMs > 0) log.info({}, 'the trace collector is back');
       pauseMs = 0;
@@ -70,22 +65,20 @@ export function createTraceExporter({ endpoint, log, metrics }: TraceExporterDep
     }
   };
 
-  const send = async (): Promise<void> => {
-    const base = endpoint();
-    if (base === '') {
-      waiting = [];
-      return;
-    }
-    const address = `${base.replace(/\/+$/, '').replace(/\/v1\/traces$/, '')}/v1/traces`;
-    while (waiting.length > 0 && (await sendBatch(address)));
+  const send = async (base: string): Promise<void> => {
+    while (waiting.length > 0 && (await sendBatch(base)));
   };
 
-  const timer = setInterval(() => {
-    if (waiting.length === 0 || performance.now() < quietUntil) return;
-    running ??= send().finally(() => {
-      running = undefined;
-    });
-  }, EVERY_MS);
+  const tick = (): void => {
+    const base = endpoint();
+    if (base === '') waiting = [];
+    else if (waiting.length === 0) senderFor(base).catch(() => undefined);
+    else if (performance.now() >= quietUntil)
+      running ??= send(base).finally(() => {
+        running = undefined;
+      });
+  };
+  const timer = setInterval(tick, EVERY_MS);
   timer.unref();
 
   return {
@@ -98,28 +91,21 @@ export function createTraceExporter({ endpoint, log, metrics }: TraceExporterDep
     },
     async close() {
       clearInterval(timer);
-      setTimeout(() => closing.abort(), CLOSE_MS).unref();
-      await running;
-      if (pauseMs === 0) await send();
+      const base = endpoint();
+      if (base === '' || pauseMs > 0) return;
+      const rest = (running ?? Promise.resolve()).then(() => (pauseMs === 0 ? send(base) : undefined));
+      const enough = new Promise<void>((resolve) => setTimeout(resolve, CLOSE_MS).unref());
+      await Promise.race([rest, enough]);
     },
   };
 }
 
-function toExportRequest(traces: readonly KeptTrace[]): object {
-  return {
-    resourceSpans: [
-      {
-        resource: { attributes: toAttributes({ 'service.name': 'hermes-agent', 'process.pid': process.pid }) },
-        scopeSpans: [{ scope: { name: 'hermes-agent' }, spans: traces.flatMap(toOtlpSpans) }],
-      },
-    ],
-  };
+function toAddress(base: string): string {
+  return `${base.replace(/\/+$/, '').replace(/\/v1\/traces$/, '')}/v1/traces`;
 }
 
-/** Never the address: a message of Node's carries it. */
+/** Never the address: messages of Node's carry it. */
 function reasonOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return 'unknown';
-  const cause = thrown.cause;
-  if (cause instanceof Error && 'code' in cause && typeof cause.code === 'string') return cause.code;
-  return thrown.name === 'TypeError' ? 'no connection' : thrown.message;
+  return 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : thrown.message.replaceAll(/\bhttps?:\S+/g, '').trim();
 }
