@@ -11,7 +11,11 @@ export const session = z
           .describe('Recent history. Default: `redis` when `REDIS_URL` is set, else `memory`. `redis` without an address is redis://127.0.0.1:6379.'),
         hot_ttl_seconds: seconds(1).default(600).describe('Seconds without use after which a session leaves the hot store (never the cold one).'),
         cold_backend: z.enum(['sqlite', 'postgres']).optional().describe('The whole history, for ever. Follows `DATABASE_URL`; against it is an error.'),
-        redis_url: text().optional().describe('Address of Redis; several nodes with commas are a cluster. `REDIS_URL` wins over it.'),
+        redis_url: text()
+          .optional()
+          .describe(
+            'Address of Redis: redis:// or rediss://; several nodes with commas are a cluster; redis+sentinel://host:26379/name asks sentinels for the master. `REDIS_URL` wins over it.',
+          ),
         database_url: text()
           .optional()
           .describe('`sqlite:///./data/hermes.db` (relative to the working directory) or `postgres://…`. `DATABASE_URL` wins over it.'),

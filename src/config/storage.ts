@@ -22,7 +22,8 @@ export function resolveStorage(storage: ConfigFile['session']['storage'], env: E
     };
   };
   const redis = given('REDIS_URL', 'redis_url');
-  if (redis.url !== undefined && !isRedis(redis.url)) redis.refuse('must be redis://host:6379, rediss://…, or several nodes with commas between them');
+  if (redis.url !== undefined && !isRedis(redis.url))
+    redis.refuse('must be redis://host:6379, rediss://…, redis+sentinel://host:26379/name, or several nodes with commas between them');
   const hot = storage.hot_backend ?? (redis.url === undefined ? 'memory' : 'redis');
 
   const database = given('DATABASE_URL', 'database_url');
@@ -49,7 +50,7 @@ function isRedis(url: string): boolean {
   return url.split(',').every((node, index) => {
     const text = node.trim();
     const whole = index > 0 && !text.includes('://') ? `redis://${text}` : text;
-    return /^rediss?:\/\//i.test(whole) && URL.canParse(whole) && new URL(whole).hostname !== '';
+    return /^rediss?(\+sentinel)?:\/\//i.test(whole) && URL.canParse(whole) && new URL(whole).hostname !== '';
   });
 }
 

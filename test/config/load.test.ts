@@ -73,6 +73,7 @@ test('stores follow the addresses', () => {
   assert.equal(storage({}, { hot_backend: 'redis' }).redis_url, 'redis://127.0.0.1:6379');
   assert.equal(storage({ REDIS_URL: 'redis://a:1' }, { hot_backend: 'memory' }).hot_backend, 'memory');
   assert.equal(storage({ REDIS_URL: 'rediss://u:p@a:1,b:2,rediss://c:3' }).hot_backend, 'redis');
+  assert.equal(storage({ REDIS_URL: 'redis+sentinel://a:26379,b:26379/prod' }).hot_backend, 'redis');
   assert.equal(storage({ DATABASE_URL: 'sqlite:////abs/h.db' }).database_url, 'sqlite:////abs/h.db');
   assert.equal(storage({ DATABASE_URL: 'sqlite:///rel/h.db' }).database_url, 'sqlite:////work-here/rel/h.db');
   assert.equal(storage({ DATABASE_URL: 'sqlite::memory:' }).database_url, 'sqlite::memory:');
