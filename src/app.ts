@@ -170,11 +170,11 @@ function withPresent(metrics: Metrics, inFlight: ReadonlySet<Exchange>, { rooms,
   const gauge = metrics.gauge('hermes_requests_in_flight', 'Chat requests whose answer is not over.');
   return {
     ...metrics,
-    text() {
+    text(format) {
       gauge.set({}, inFlight.size);
       rooms.upstream.states(generation().config);
       rooms.routing.statistics(generation().config);
-      return metrics.text();
+      return metrics.text(format);
     },
   };
 }

@@ -237,10 +237,15 @@ export interface PrometheusService {
   stop(): Promise<void>;
 }
 /** `configuration` is the text of prometheus.yml. */
-export async function startPrometheus(configuration: string): Promise<PrometheusService> {
+export async function startPrometheus(configuration: string, flags: readonly string[] = []): Promise<PrometheusService> {
   const [folder, port] = [temporaryFolder(), await freePort()];
   writeFileSync(join(folder, 'prometheus.yml'), configuration);
-  const options = [`--config.file=${join(folder, 'prometheus.yml')}`, `--storage.tsdb.path=${join(folder, 'data')}`, `--web.listen-address=127.0.0.1:${port}`];
+  const options = [
+    `--config.file=${join(folder, 'prometheus.yml')}`,
+    `--storage.tsdb.path=${join(folder, 'data')}`,
+    `--web.listen-address=127.0.0.1:${port}`,
+    ...flags,
+  ];
   const child = launch(program('prometheus'), options, 'SIGKILL', { cwd: folder });
   const url = `http://127.0.0.1:${port}`;
   await until(async () => (await fetch(`${url}/-/ready`)).ok, 'Prometheus did not start', 20_000);

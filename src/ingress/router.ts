@@ -4,6 +4,7 @@ import type { AdminReply } from '../contracts/admin.ts';
 import type { Door } from '../contracts/door.ts';
 import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Answer } from '../contracts/exchange.ts';
+import { CONTENT_TYPES, formatFor } from '../telemetry/metrics.ts';
 import { isRecord, stringifyJson } from '../wire/json.ts';
 import { serveChat } from './chat.ts';
 import { countTokens } from './count-tokens.ts';
@@ -153,7 +154,8 @@ async function metrics(gateway: Gateway, request: IncomingMessage, response: Ser
   const token = variable === undefined ? undefined : config.secrets.get(variable);
   if (variable !== undefined && (token === undefined || !isSame(request.headers.authorization ?? '', `Bearer ${token}`)))
     throw new HermesError('invalid_api_key', 'The metrics need their token as "Authorization: Bearer …".');
-  send(response, 200, { 'content-type': gateway.metrics.contentType }, Buffer.from(await gateway.metrics.text()));
+  const format = formatFor(request.headers.accept);
+  send(response, 200, { 'content-type': CONTENT_TYPES[format], vary: 'accept' }, Buffer.from(await gateway.metrics.text(format)));
 }
 
 /** The answer of an identified request: what it gave, or its error. */

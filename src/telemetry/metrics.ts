@@ -1,4 +1,4 @@
-import type { Metrics } from '../contracts/telemetry.ts';
+import type { Metrics, MetricsFormat } from '../contracts/telemetry.ts';
 import { CounterFamily, type Family, GaugeFamily, HistogramFamily } from './series.ts';
 
 /** Seconds; model answers take from tens of milliseconds to minutes. */
@@ -13,7 +13,10 @@ const UNCLEAN = [
   'nodejs_eventloop_lag_seconds',
 ];
 
-const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+export const CONTENT_TYPES: Readonly<Record<MetricsFormat, string>> = {
+  text: 'text/plain; version=0.0.4; charset=utf-8',
+  openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
+};
 /** A start must not wait for what nobody has asked for yet. */
 const LOAD_AFTER_MS = 1000;
 
@@ -21,7 +24,7 @@ const LOAD_AFTER_MS = 1000;
  * The gateway's metrics. Those of the process and of Node (memory, garbage collection, event-loop delay) are prom-client's;
  * hermes' own are counted by `series.ts`, since prom-client builds a hash of all labels at every single count.
  */
-export function createMetrics(): Metrics {
+export function createMetrics(now: () => number = Date.now): Metrics {
   let loading: Promise<{ metrics(): Promise<string> }> | undefined;
   const ofProcess = (): Promise<{ metrics(): Promise<string> }> => {
     loading ??= loadProcessMetrics();
@@ -38,15 +41,15 @@ export function createMetrics(): Metrics {
     return family;
   };
   return {
-    contentType: CONTENT_TYPE,
-    async text() {
+    contentType: CONTENT_TYPES.text,
+    async text(format = 'text') {
       const process = await (await ofProcess()).metrics();
-      const own = [...families.values()].map((family) => family.text());
-      return `${own.join('\n\n')}\n\n${process}`;
+      const own = [...families.values()].map((family) => family.text(format));
+      return format === 'text' ? `${own.join('\n\n')}\n\n${process}` : `${own.join('\n')}\n${toOpenMetrics(process)}# EOF\n`;
     },
     counter: (name, help, labels = []) => once(name, CounterFamily, () => new CounterFamily(name, help, labels)),
     gauge: (name, help, labels = []) => once(name, GaugeFamily, () => new GaugeFamily(name, help, labels)),
-    histogram: (name, help, labels = [], buckets = LATENCY_BUCKETS) => once(name, HistogramFamily, () => new HistogramFamily(name, help, labels, buckets)),
+    histogram: (name, help, labels = [], buckets = LATENCY_BUCKETS) => once(name, HistogramFamily, () => new HistogramFamily(name, help, labels, buckets, now)),
   };
 }
 
@@ -56,4 +59,25 @@ async function loadProcessMetrics(): Promise<{ metrics(): Promise<string> }> {
   collectDefaultMetrics({ register: registry });
   for (const name of UNCLEAN) registry.removeSingleMetric(name);
   return registry;
+}
+
+/** Prometheus' text as OpenMetrics has it: no empty lines, and a counter's family is named without its suffix. */
+function toOpenMetrics(text: string): string {
+  const counters = new Set([...text.matchAll(/^# TYPE (\S+)_total counter$/gm)].map(([, family]) => family));
+  return text
+    .replaceAll(/^# (HELP|TYPE) (\S+)_total /gm, (line, kind: string, family: string) => (counters.has(family) ? `# ${kind} ${family} ` : line))
+    .replaceAll(/\n{2,}/g, '\n');
+}
+
+/** What a scraper would rather have: OpenMetrics where it says so (Prometheus does), else Prometheus' plain text. */
+export function formatFor(accept: string | undefined): MetricsFormat {
+  const weights = { openmetrics: 0, text: 0 };
+  for (const entry of (accept ?? '').split(',')) {
+    const [type = '', ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase());
+    const given = parameters.find((parameter) => parameter.startsWith('q='));
+    const weight = given === undefined ? 1 : Number(given.slice(2)) || 0;
+    if (type === 'application/openmetrics-text') weights.openmetrics = Math.max(weights.openmetrics, weight);
+    if (type === 'text/plain') weights.text = Math.max(weights.text, weight);
+  }
+  return weights.openmetrics > 0 && weights.openmetrics >= weights.text ? 'openmetrics' : 'text';
 }

@@ -42,9 +42,10 @@ export class Recorder {
     };
     const metrics = this.#metrics;
     metrics.requests.inc(labels);
-    metrics.duration.observe(labels, ended.durationMs / 1000);
-    if (ended.overheadMs !== undefined) metrics.overhead.observe(NO_LABELS, Math.max(0, ended.overheadMs) / 1000);
-    if (ended.firstTokenMs !== undefined) metrics.firstToken.observe(labels, ended.firstTokenMs / 1000);
+    const source = exchange?.principal ? exchange.trace : undefined;
+    metrics.duration.observe(labels, ended.durationMs / 1000, source);
+    if (ended.overheadMs !== undefined) metrics.overhead.observe(NO_LABELS, Math.max(0, ended.overheadMs) / 1000, source);
+    if (ended.firstTokenMs !== undefined) metrics.firstToken.observe(labels, ended.firstTokenMs / 1000, source);
     if (facts.degraded) metrics.degraded.inc({ model: facts.original ? modelLabel(config, facts.original.model) : labels.model });
     this.#log.info(toLine(ended, labels, facts), 'request');
   }
@@ -66,7 +67,7 @@ export class Recorder {
     }
     const labels = { upstream: call.upstream, outcome: call.outcome };
     metrics.attempts.inc(labels);
-    metrics.attemptDuration.observe(labels, call.durationMs / 1000);
+    metrics.attemptDuration.observe(labels, call.durationMs / 1000, { id: call.traceId });
     for (const direction of DIRECTIONS) if (tokens[direction] > 0) metrics.tokens.inc({ model, direction }, tokens[direction]);
     if (call.estimated) metrics.estimated.inc({ model });
     if (call.costNanoUsd === undefined) metrics.unpriced.inc({ model });

@@ -1,11 +1,11 @@
-import type { Counter, Gauge, Histogram } from '../contracts/telemetry.ts';
+import type { Counter, ExemplarSource, Gauge, Histogram, MetricsFormat } from '../contracts/telemetry.ts';
 
 /** More label tuples than this are a mistake somewhere: what comes later is counted under `other`, so that memory and scrapes stay bounded. */
 const MAX_SERIES = 10_000;
 
-/** One metric with its series, in Prometheus' text format. */
+/** One metric with its series, as Prometheus reads it. */
 export interface Family {
-  text(): string;
+  text(format: MetricsFormat): string;
 }
 
 /**
@@ -67,38 +67,41 @@ interface ValueCell {
 const toValueCell = (labels: string): ValueCell => ({ labels, value: 0 });
 
 export class CounterFamily implements Family, Counter {
-  readonly #head: string;
+  readonly #help: string;
   readonly #name: string;
   readonly #series: Series<ValueCell>;
 
   constructor(name: string, help: string, labels: readonly string[]) {
     this.#name = name;
-    this.#head = head(name, help, 'counter');
+    this.#help = help;
     this.#series = new Series(labels, toValueCell);
   }
   inc(labels: Readonly<Record<string, string>>, value = 1): void {
     if (value >= 0) this.#series.of(labels).value += value;
   }
-  text(): string {
-    return valuesText(this.#head, this.#name, this.#series.all());
+  /** OpenMetrics: a counter's family is named without the suffix that each of its samples must have. */
+  text(format: MetricsFormat): string {
+    const family = this.#name.replace(/_total$/, '');
+    const [named, sample] = format === 'text' ? [this.#name, this.#name] : [family, `${family}_total`];
+    return valuesText(head(named, this.#help, 'counter', format), sample, this.#series.all());
   }
 }
 
 export class GaugeFamily implements Family, Gauge {
-  readonly #head: string;
+  readonly #help: string;
   readonly #name: string;
   readonly #series: Series<ValueCell>;
 
   constructor(name: string, help: string, labels: readonly string[]) {
     this.#name = name;
-    this.#head = head(name, help, 'gauge');
+    this.#help = help;
     this.#series = new Series(labels, toValueCell);
   }
   set(labels: Readonly<Record<string, string>>, value: number): void {
     this.#series.of(labels).value = value;
   }
-  text(): string {
-    return valuesText(this.#head, this.#name, this.#series.all());
+  text(format: MetricsFormat): string {
+    return valuesText(head(this.#name, this.#help, 'gauge', format), this.#name, this.#series.all());
   }
 }
 
@@ -106,47 +109,75 @@ interface BucketCell {
   readonly labels: string;
   readonly counts: Float64Array;
   sum: number;
+  /** The scrape after which a bucket's exemplar was taken. */
+  readonly taken: Uint32Array;
+  /** By bucket, written out. */
+  readonly exemplars: (string | undefined)[];
 }
 
 export class HistogramFamily implements Family, Histogram {
-  readonly #head: string;
   readonly #name: string;
+  readonly #help: string;
   readonly #bounds: readonly number[];
+  readonly #now: () => number;
   readonly #series: Series<BucketCell>;
+  /** Counts the scrapes that asked for exemplars: each bucket's first value after one is its next, and all others cost nothing. */
+  #scrape = 1;
 
-  constructor(name: string, help: string, labels: readonly string[], bounds: readonly number[]) {
+  constructor(name: string, help: string, labels: readonly string[], bounds: readonly number[], now: () => number) {
     this.#name = name;
-    this.#head = head(name, help, 'histogram');
+    this.#help = help;
     this.#bounds = bounds;
-    this.#series = new Series(labels, (text) => ({ labels: text, counts: new Float64Array(bounds.length + 1), sum: 0 }));
+    this.#now = now;
+    const size = bounds.length + 1;
+    this.#series = new Series(labels, (text) => ({ labels: text, counts: new Float64Array(size), sum: 0, taken: new Uint32Array(size), exemplars: [] }));
   }
-  observe(labels: Readonly<Record<string, string>>, value: number): void {
+  observe(labels: Readonly<Record<string, string>>, value: number, source?: ExemplarSource): void {
     const cell = this.#series.of(labels);
     const bounds = this.#bounds;
     let at = 0;
     while (at < bounds.length && value > (bounds[at] as number)) at++;
     cell.counts[at] = (cell.counts[at] as number) + 1;
     cell.sum += value;
+    if (source === undefined || cell.taken[at] === this.#scrape) return;
+    cell.taken[at] = this.#scrape;
+    cell.exemplars[at] = exemplarText(source, value, this.#now());
   }
-  text(): string {
-    const lines = [this.#head];
-    for (const { labels, counts, sum } of this.#series.all()) {
+  text(format: MetricsFormat): string {
+    const open = format === 'openmetrics';
+    if (open) this.#scrape++;
+    const lines = [head(this.#name, this.#help, 'histogram', format)];
+    for (const { labels, counts, sum, exemplars } of this.#series.all()) {
       const more = labels === '' ? '' : `${labels},`;
       const own = labels === '' ? '' : `{${labels}}`;
+      const exemplar = (at: number): string => (open ? (exemplars[at] ?? '') : '');
       let total = 0;
       for (const [at, bound] of this.#bounds.entries()) {
         total += counts[at] as number;
-        lines.push(`${this.#name}_bucket{${more}le="${bound}"} ${total}`);
+        lines.push(`${this.#name}_bucket{${more}le="${open ? toFloat(bound) : bound}"} ${total}${exemplar(at)}`);
       }
       total += counts[this.#bounds.length] as number;
-      lines.push(`${this.#name}_bucket{${more}le="+Inf"} ${total}`, `${this.#name}_sum${own} ${sum}`, `${this.#name}_count${own} ${total}`);
+      lines.push(`${this.#name}_bucket{${more}le="+Inf"} ${total}${exemplar(this.#bounds.length)}`);
+      lines.push(`${this.#name}_sum${own} ${sum}`, `${this.#name}_count${own} ${total}`);
     }
     return lines.join('\n');
   }
 }
 
-function head(name: string, help: string, type: string): string {
-  return `# HELP ${name} ${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}\n# TYPE ${name} ${type}`;
+/** OpenMetrics allows 128 characters of names and values. */
+function exemplarText({ id, traceId }: ExemplarSource, value: number, now: number): string {
+  const trace = traceId === undefined ? '' : `trace_id="${escapeValue(traceId)}",`;
+  return ` # {${trace}x_request_id="${escapeValue(id)}"} ${value} ${(now / 1000).toFixed(3)}`;
+}
+
+/** OpenMetrics writes bounds as floats. */
+function toFloat(bound: number): string {
+  return Number.isInteger(bound) ? `${bound}.0` : String(bound);
+}
+
+function head(name: string, help: string, type: string, format: MetricsFormat): string {
+  const escaped = help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n');
+  return `# HELP ${name} ${format === 'text' ? escaped : escaped.replaceAll('"', '\\"')}\n# TYPE ${name} ${type}`;
 }
 
 function valuesText(first: string, name: string, cells: readonly ValueCell[]): string {

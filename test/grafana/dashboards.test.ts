@@ -15,7 +15,7 @@ const read = (...path: string[]): string => readFileSync(join(folder, ...path), 
 interface Dashboard {
   uid: string;
   title: string;
-  panels: { id: number; title: string; datasource: { uid: string }; targets: { expr: string }[] }[];
+  panels: { id: number; type: string; title: string; datasource: { uid: string }; targets: { expr: string; exemplar?: boolean }[] }[];
   templating: { list: { name: string }[] };
 }
 interface AlertRule {
@@ -55,6 +55,27 @@ describe('grafana', () => {
   it('names no user and no session anywhere', () => {
     for (const { board } of dashboards)
       for (const { expr } of board.panels.flatMap(({ targets }) => targets)) assert.doesNotMatch(expr, /\b(user|session)\b(?=[,)=])/);
+  });
+
+  it('leads from the points of every latency panel to a trace', () => {
+    const latencies = dashboards
+      .flatMap(({ board }) => board.panels)
+      .filter(({ type, targets }) => type === 'timeseries' && targets.some(({ expr }) => expr.includes('_seconds_bucket')));
+    assert.ok(latencies.length >= 5);
+    for (const { title, targets } of latencies) assert.equal(targets.filter(({ exemplar }) => exemplar).length, 1, title);
+    const { datasources } = parse(read('provisioning', 'datasources', 'prometheus.yml')) as {
+      datasources: { jsonData: { exemplarTraceIdDestinations: { name: string; url: string }[] } }[];
+    };
+    // Grafana puts in the variables of its environment; what is left to its browser has its dollar doubled.
+    assert.deepEqual(
+      datasources[0]?.jsonData.exemplarTraceIdDestinations.map(({ name, url }) => [name, url]),
+      [['x_request_id', `\${HERMES_CONSOLE}#/traces/$\${__value.raw}`]],
+    );
+    const compose = parse(readFileSync(join(folder, '..', 'docker-compose.yml'), 'utf8')) as {
+      services: { prometheus: { command: string[] }; grafana: { environment: Record<string, string> } };
+    };
+    assert.ok(compose.services.prometheus.command.includes('--enable-feature=exemplar-storage'));
+    assert.match(compose.services.grafana.environment.HERMES_CONSOLE ?? '', /\/console\}$/);
   });
 
   it('is provisioned by files that name what there is', () => {
