@@ -1,8 +1,14 @@
 import type { Exchange } from '../contracts/exchange.ts';
 import type { Batch, ChunkStream, Outcome } from '../contracts/stream.ts';
 import type { ChatChunk, ChatMessage, Choice } from '../wire/chat.ts';
-import { CompletionBuilder } from '../wire/collect.ts';
+import { CompletionBuilder, tooLarge } from '../wire/collect.ts';
 import { isRecord, parseJson } from '../wire/json.ts';
+
+async function end(stream: ChunkStream): Promise<never> {
+  const error = tooLarge();
+  await stream.cancel(error);
+  throw error;
+}
 
 /** Batches are folded in so many at a time: parsing waits for the tail where it can, but a long answer must not keep every packet that brought it. */
 const FOLD = 256;
@@ -15,14 +21,20 @@ export interface CapturedAnswer {
 /** What of an answer is stored, from its stream or its body. */
 export class AnswerCapture {
   readonly #builder = new CompletionBuilder();
+  readonly #maxSize: number;
   #batches: Batch[] = [];
 
+  /** `maxSize`: characters; an answer beyond it ends as an error. */
+  constructor(maxSize: number) {
+    this.#maxSize = maxSize;
+  }
+
   watch(stream: ChunkStream): ChunkStream {
-    const keep = (batch: Batch | null): Batch | null => {
+    const keep = (batch: Batch | null): Batch | null | Promise<never> => {
       if (batch === null) return null;
       this.#batches.push(batch);
       if (this.#batches.length >= FOLD) this.#fold();
-      return batch;
+      return this.#builder.size > this.#maxSize ? end(stream) : batch;
     };
     return {
       read() {

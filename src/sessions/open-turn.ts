@@ -8,7 +8,7 @@ import type { ChunkStream, Outcome } from '../contracts/stream.ts';
 import type { Environment, Log } from '../contracts/telemetry.ts';
 import type { ChatMessage } from '../wire/chat.ts';
 import { windowStart } from '../wire/history-window.ts';
-import { withStoredMaker } from '../wire/maker.ts';
+import { makerOf, withStoredMaker } from '../wire/maker.ts';
 import { AnswerCapture } from './answer-capture.ts';
 import type { LateTurns } from './late-turns.ts';
 import type { SessionName } from './session-name.ts';
@@ -37,6 +37,8 @@ export interface BegunTurn {
   supersedeFrom: number | undefined;
   /** The answer of an earlier try, whose turn is stored. */
   stored: AnswerInit | undefined;
+  /** Characters that an answer may have. */
+  maxAnswer: number;
   leave: () => void;
 }
 
@@ -47,12 +49,13 @@ export class SessionOpenTurn implements OpenTurn {
   readonly history: readonly ChatMessage[];
   readonly #deps: TurnDeps;
   readonly #begun: BegunTurn;
-  readonly #capture = new AnswerCapture();
+  readonly #capture: AnswerCapture;
   #ended = false;
 
   constructor(deps: TurnDeps, begun: BegunTurn) {
     this.#deps = deps;
     this.#begun = begun;
+    this.#capture = new AnswerCapture(begun.maxAnswer);
     this.history = begun.history;
   }
 
@@ -78,7 +81,7 @@ export class SessionOpenTurn implements OpenTurn {
   async #commit(exchange: Exchange, answer: ChatMessage, partial: boolean): Promise<void> {
     const { name, state, fresh, system, supersedeFrom } = this.#begun;
     const facts: Facts = exchange.answer?.facts ?? {};
-    const rounds = (exchange.turnMessages ?? []).map((message) => withStoredMaker(message, facts.maker));
+    const rounds = (exchange.turnMessages ?? []).map((message) => withStoredMaker(message, makerOf(message) ?? facts.maker));
     const silent = partial && !answer.content && !answer.reasoning_content;
     const counted = await Promise.all([
       this.#count(system ?? []),

@@ -100,6 +100,7 @@ class Sessions implements SessionsRoom {
         keep: overlap.keep,
         supersedeFrom: replacesFrom ?? supersedeFrom(state, overlap),
         stored: earlier && isWhole(earlier) ? toStoredAnswer(earlier, exchange) : undefined,
+        maxAnswer: config.server.max_event_bytes,
         leave,
       },
     );

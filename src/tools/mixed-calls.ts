@@ -5,6 +5,7 @@ import type { Environment, Log } from '../contracts/telemetry.ts';
 import { sha256 } from '../wire/canonical.ts';
 import { type ChatMessage, messageText, type ToolCall } from '../wire/chat.ts';
 import { isRecord, parseJson, stringifyJson } from '../wire/json.ts';
+import { withMaker, withStoredMaker } from '../wire/maker.ts';
 
 interface Kept {
   /** The model's message with all of its calls. */
@@ -31,7 +32,7 @@ export class MixedCalls {
 
   async keep(exchange: Exchange, question: string, visible: readonly ToolCall[], kept: Kept): Promise<void> {
     const key = toKey(exchange, question, visible);
-    const text = stringifyJson(kept);
+    const text = stringifyJson({ ...kept, message: withStoredMaker(kept.message) });
     const ttlMs = exchange.config.idempotency.ttl_seconds * 1000;
     await Promise.all([
       this.#hot.set(key, text, ttlMs).catch((err) => this.#log.debug({ err }, 'results of a mixed answer are in the cold store alone')),
@@ -64,7 +65,7 @@ export class MixedCalls {
     if (text === undefined) return undefined;
     const value = parseJson(text);
     if (!isRecord(value) || !isRecord(value.message) || !Array.isArray(value.results)) return undefined;
-    return { message: value.message as ChatMessage, results: value.results as ChatMessage[] };
+    return { message: withMaker(value.message as ChatMessage), results: value.results as ChatMessage[] };
   }
 }
 

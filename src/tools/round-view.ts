@@ -59,6 +59,11 @@ export class RoundView {
     return batchOf(out.map((chunk) => (chunk.form === 'openai-chat' ? chunk : makeChunk(chunk.view))));
   }
 
+  /** Characters that are held of it. */
+  get size(): number {
+    return this.#builder.size;
+  }
+
   /** The model's message; undefined when nothing came. */
   message(): ChatMessage | undefined {
     const message = this.#builder.build().choices.find(({ index }) => index === 0)?.message;

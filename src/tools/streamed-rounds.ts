@@ -3,7 +3,7 @@ import type { Answer, AnswerInit } from '../contracts/exchange.ts';
 import type { Batch, ChunkStream } from '../contracts/stream.ts';
 import { batchOf, makeChunk } from '../wire/batch.ts';
 import type { ChatChunk, ChatCompletion, ChunkChoice, Usage } from '../wire/chat.ts';
-import { spread } from '../wire/collect.ts';
+import { spread, tooLarge } from '../wire/collect.ts';
 import { generate } from '../wire/streams.ts';
 import { addFacts, addUsage } from './facts.ts';
 import { toFinishReason } from './lawful.ts';
@@ -16,10 +16,10 @@ export interface Ask {
   cancel(reason: HermesError): void;
 }
 
-/** All rounds of a request as one stream: the first round's head, one role, one finish. */
-export function runStreamedRounds(turn: ToolTurn, first: Answer, ask: Ask): AnswerInit {
+/** All rounds of a request as one stream: the first round's head, one role, one finish. A round is known as a whole at its end, and is bounded. */
+export function runStreamedRounds(turn: ToolTurn, first: Answer, ask: Ask, maxSize: number): AnswerInit {
   const { status, headers, holdFinish, facts } = first;
-  const rounds = new Rounds(turn, first, ask);
+  const rounds = new Rounds(turn, first, ask, maxSize);
   const inner = generate(() => rounds.run());
   const stream: ChunkStream = {
     read: () => inner.read(),
@@ -36,14 +36,16 @@ class Rounds {
   readonly #turn: ToolTurn;
   readonly #first: Answer;
   readonly #ask: Ask;
+  readonly #maxSize: number;
   readonly #client: ClientStream = createClientStream();
   #current: ChunkStream | undefined;
   #cancelled: HermesError | undefined;
 
-  constructor(turn: ToolTurn, first: Answer, ask: Ask) {
+  constructor(turn: ToolTurn, first: Answer, ask: Ask, maxSize: number) {
     this.#turn = turn;
     this.#first = first;
     this.#ask = ask;
+    this.#maxSize = maxSize;
   }
 
   async cancel(reason: HermesError): Promise<void> {
@@ -73,12 +75,17 @@ class Rounds {
       for (let batch = await stream.read(); batch !== null; batch = await stream.read()) {
         const shown = view.pass(batch);
         if (shown) yield shown;
+        if (view.size > this.#maxSize) {
+          const error = tooLarge();
+          await stream.cancel(error);
+          throw error;
+        }
       }
       // What is known of a stream is known at its end.
       if (answer !== this.#first) addFacts(facts, answer.facts);
       usage = addUsage(usage, view.usage);
       const message = view.message();
-      const taken: Taken = message ? await this.#turn.take(message) : { over: true, message: { role: 'assistant' }, calls: [] };
+      const taken: Taken = message ? await this.#turn.take(message, answer.facts.maker) : { over: true, message: { role: 'assistant' }, calls: [] };
       facts.waitedMs = (facts.waitedMs ?? 0) + this.#turn.takeWaited();
       if (!taken.over) continue;
       if (taken.note !== undefined) yield this.#text(taken.note);

@@ -117,7 +117,8 @@ class Tools implements ToolsRoom {
       exchange.answer = { body, facts: { toolCalls: turn.facts } };
     } else {
       const first = await ask.model();
-      exchange.answer = first.stream ? runStreamedRounds(turn, first, ask) : await runWholeRounds(turn, first, ask, exchange.config.server.max_event_bytes);
+      const most = exchange.config.server.max_event_bytes;
+      exchange.answer = first.stream ? runStreamedRounds(turn, first, ask, most) : await runWholeRounds(turn, first, ask, most);
     }
     const answer = exchange.answer as Answer;
     if (offer.unavailable.length > 0) answer.facts.unavailableTools = offer.unavailable;

@@ -4,6 +4,7 @@ import { idReused } from '../contracts/id-reused.ts';
 import { canonicalJson } from '../wire/canonical.ts';
 import type { ChatMessage, ChatRequest, ToolCall } from '../wire/chat.ts';
 import { isRecord, parseJson, stringifyJson } from '../wire/json.ts';
+import { madeBy, withMaker, withStoredMaker } from '../wire/maker.ts';
 import { toLawful, withIds } from './lawful.ts';
 import { LoopGuard } from './loop-guard.ts';
 import { type MixedCalls, toQuestion } from './mixed-calls.ts';
@@ -74,8 +75,9 @@ export class ToolTurn {
     }
   }
 
-  /** Takes the model's message: runs the server's calls in it. */
-  async take(message: ChatMessage): Promise<Taken> {
+  /** Takes the model's message: runs the server's calls in it. `maker`: the vendor that answered this round, whose reasoning it is. */
+  async take(answered: ChatMessage, maker: string | undefined): Promise<Taken> {
+    const message = madeBy(answered, maker);
     const calls = withIds(
       (message.tool_calls ?? []).filter((call) => call?.function?.name),
       this.#rounds,
@@ -87,7 +89,7 @@ export class ToolTurn {
     }
     let whole: ChatMessage = { ...message, tool_calls: calls };
     if (this.#log) {
-      const entry = stringifyJson({ body: this.#exchange.run?.fingerprint, message: whole });
+      const entry = stringifyJson({ body: this.#exchange.run?.fingerprint, message: withStoredMaker(whole) });
       const isNew = await this.#log.write(`m${this.#rounds}`, entry).catch(() => true);
       // Another try came first, maybe on another instance: its calls are the ones that run.
       if (!isNew) whole = this.#toLogged((await this.#log.readStep(`m${this.#rounds}`)) ?? entry);
@@ -193,6 +195,6 @@ export class ToolTurn {
     const entry = parseJson(step);
     if (!isRecord(entry) || !isRecord(entry.message)) throw new HermesError('internal_error', 'The log of this request cannot be read; take a new request id.');
     if (entry.body !== this.#exchange.run?.fingerprint) throw idReused();
-    return entry.message as ChatMessage;
+    return withMaker(entry.message as ChatMessage);
   }
 }

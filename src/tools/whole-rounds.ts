@@ -18,7 +18,7 @@ export async function runWholeRounds(turn: ToolTurn, first: Answer, ask: Ask, ma
     const choice = completion?.choices?.[0];
     if (!choice) return answer;
     usage = addUsage(usage, completion.usage);
-    const taken = await turn.take(choice.message);
+    const taken = await turn.take(choice.message, answer.facts.maker);
     facts.waitedMs = (facts.waitedMs ?? 0) + turn.takeWaited();
     if (!taken.over) continue;
     if (answer === first && isAsItCame(completion, taken.calls)) return answer;

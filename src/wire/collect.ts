@@ -9,12 +9,18 @@ export class CompletionBuilder {
   #head: Partial<ChatCompletion> = {};
   #choices = new Map<number, Choice>();
   #usage: Usage | undefined;
+  #size = 0;
 
   add(chunk: Readonly<ChatChunk>): void {
     const { choices, usage, object: _object, ...head } = chunk;
     for (const [key, value] of Object.entries(head)) if (value !== '' && value !== null && value !== 0) this.#head[key] = value;
     if (usage) this.#usage = usage;
     for (const choice of choices ?? []) this.#addChoice(choice);
+  }
+
+  /** Characters that are held, roughly. */
+  get size(): number {
+    return this.#size;
   }
 
   /** Any content at all so far? */
@@ -45,7 +51,23 @@ export class CompletionBuilder {
     if (finish_reason) choice.finish_reason = finish_reason;
     if (logprobs) choice.logprobs = joinLogprobs(choice.logprobs, logprobs);
     if (delta) addDelta(choice, delta);
+    this.#size += (delta ? sizeOfDelta(delta) : 0) + (logprobs ? JSON.stringify(logprobs).length : 0);
   }
+}
+
+function sizeOfDelta(delta: Delta): number {
+  let size = 0;
+  for (const value of Object.values(delta)) {
+    if (typeof value === 'string') size += value.length;
+    else if (value === delta.tool_calls) for (const call of delta.tool_calls ?? []) size += call.function?.arguments?.length ?? 0;
+    else if (value !== null && value !== undefined) size += JSON.stringify(value).length;
+  }
+  return size;
+}
+
+/** For what must be known as a whole while it streams: a round of tools, a turn of a session. */
+export function tooLarge(): HermesError {
+  return new HermesError('overloaded', 'The answer is too large to be put together as a whole; ask for a shorter one.', { retryable: false });
 }
 
 function addDelta(choice: Choice, delta: Delta): void {

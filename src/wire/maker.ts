@@ -6,15 +6,26 @@ import type { ChatMessage } from './chat.ts';
  */
 const STORED = 'reasoning_by';
 const MAKER = Symbol('maker');
-const REASONING = ['reasoning_content', 'reasoning', 'reasoning_details'] as const;
+const REASONING = ['reasoning_content', 'reasoning', 'reasoning_details', 'thinking_blocks'] as const;
 
 export function makerOf(message: ChatMessage): string | undefined {
   const maker: unknown = Reflect.get(message, MAKER);
   return typeof maker === 'string' ? maker : undefined;
 }
 
+/** Of a message that this vendor has just made. */
+export function madeBy(message: ChatMessage, maker: string | undefined): ChatMessage {
+  return maker === undefined ? message : Object.defineProperty({ ...message }, MAKER, { value: maker, enumerable: true });
+}
+
+/** May its reasoning go to this vendor? What nobody knows the maker of may. */
+export function mayGoTo(message: ChatMessage, maker: string): boolean {
+  const own = makerOf(message);
+  return own === undefined || own === maker;
+}
+
 /** For the stores; only a message that has reasoning in it needs it. */
-export function withStoredMaker(message: ChatMessage, maker: string | undefined): ChatMessage {
+export function withStoredMaker(message: ChatMessage, maker = makerOf(message)): ChatMessage {
   return maker !== undefined && message.role === 'assistant' && REASONING.some((name) => name in message) ? { ...message, [STORED]: maker } : message;
 }
 
@@ -22,7 +33,7 @@ export function withStoredMaker(message: ChatMessage, maker: string | undefined)
 export function withMaker(message: ChatMessage): ChatMessage {
   if (!(STORED in message)) return message;
   const { [STORED]: maker, ...rest } = message;
-  return Object.defineProperty(rest, MAKER, { value: maker, enumerable: true });
+  return typeof maker === 'string' ? madeBy(rest, maker) : rest;
 }
 
 /** A vendor: what it serves at one address understands its own reasoning. No address is told. */

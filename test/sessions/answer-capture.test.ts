@@ -9,7 +9,7 @@ it('a relayed stream is stored with its long integers to the digit', async () =>
   const event = (delta: string): string => `data: {"id":"c","choices":[{"index":0,"delta":${delta},"finish_reason":null}]}\n\n`;
   const bytes = Buffer.from(event('{"content":"42","order":9007199254740993}') + event('{"content":" it is"}'));
   const batches: (Batch | null)[] = [{ bytes, marked: false, chunks: [], form: 'openai-chat' }, null];
-  const capture = new AnswerCapture();
+  const capture = new AnswerCapture(1000);
   const stream = capture.watch({ read: () => batches.shift() ?? null, cancel: () => undefined });
   while ((await stream.read()) !== null);
   const exchange = { answer: { status: 200 }, wants: { stream: true } } as Exchange;

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { HermesError } from '../../contracts/errors.ts';
 import type { UpstreamTarget } from '../../contracts/exchange.ts';
-import type { ChatRequest } from '../../wire/chat.ts';
+import type { ChatMessage, ChatRequest } from '../../wire/chat.ts';
 import { isRecord } from '../../wire/json.ts';
+import { mayGoTo, toMaker } from '../../wire/maker.ts';
 import { createNameMap, type NameMap } from '../../wire/tool-names.ts';
 import type { Block } from './blocks.ts';
 import { droppedParameters, NATIVE_PARAMETERS } from './dropped.ts';
@@ -28,7 +29,9 @@ export function toAnthropicRequest(request: ChatRequest, target: UpstreamTarget,
   const names = createNameMap(functionNames(request));
   const tooling = toTooling(request, names, structuresOutput(generation));
   const forced = tooling.choice?.type === 'any' || tooling.choice?.type === 'tool';
-  const { system, turns, dropped } = toConversation(request.messages, { names, sendThinking: target.reasoning !== 'strip' });
+  const maker = toMaker(target);
+  const sendsThinking = (message: ChatMessage): boolean => target.reasoning === 'send' || (target.reasoning !== 'strip' && mayGoTo(message, maker));
+  const { system, turns, dropped } = toConversation(request.messages, { names, sendsThinking });
   const thinking = thinkingFor(request, native, target, generation, !forced && !lostThinking(turns));
   mendEnd(turns, takesPrefill(generation) && !thinking.active);
   const sampling = toSampling(request, native.top_k, { generation, accepted: apiVersion < BEARER_VERSION, thinking: thinking.active });

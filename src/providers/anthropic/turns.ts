@@ -15,8 +15,8 @@ export interface Conversation {
 }
 export interface ConversationOptions {
   names: NameMap;
-  /** Signed thinking goes back to Anthropic only. */
-  sendThinking: boolean;
+  /** Does this message's signed thinking go along? Only its maker takes it. */
+  sendsThinking(message: ChatMessage): boolean;
 }
 
 /** Said for a turn that must be there and has nothing to say: the API refuses empty and blank ones. */
@@ -95,7 +95,7 @@ class ConversationBuilder {
     if (pieces.length === 0) pieces.push(...toBlocks(message.refusal, path));
     const calls = callsOf(message);
     const blocks = calls.map((call, index) => this.#toolUse(call, `${path}.tool_calls[${index}].function.arguments`));
-    const all = this.#options.sendThinking ? withThinking([...pieces, ...blocks], message.thinking_blocks) : [...pieces, ...blocks];
+    const all = this.#options.sendsThinking(message) ? withThinking([...pieces, ...blocks], message.thinking_blocks) : [...pieces, ...blocks];
     if (all.length === 0) return;
     const turn = this.#turn('assistant');
     turn.content.push(...all);
