@@ -99,12 +99,18 @@ describe('a repeat of a request whose turn is stored', () => {
 
   it('on two instances at once that know nothing of each other is stored once', async () => {
     const [one, two] = [await start(), await start()];
-    const slow: Model = async () => {
-      await new Promise((resolve) => setTimeout(resolve, 50));
+    await one.say('race', 'first', { model: second });
+    let asked = 0;
+    // Both are at it before either answers; the second answers when the first has stored its turn.
+    const racing: Model = async () => {
+      const place = ++asked;
+      await until(async () => (place === 1 ? asked === 2 : (await one.stored('race')).length === 4), 'the other one did not come so far');
       return first({} as never, []);
     };
-    await one.say('race', 'first', { model: second });
-    await Promise.all([one, two].map((each) => each.say('race', 'q', { ...again, model: slow })));
+    const tries = [one.say('race', 'q', { ...again, model: racing })];
+    await until(() => asked === 1, 'the first was not asked');
+    tries.push(two.say('race', 'q', { ...again, model: racing }));
+    await Promise.all(tries);
     assert.deepEqual(await one.stored('race'), ['u:first', 'a:another answer', 'u:q', 'a:the first answer']);
     for (const each of [one, two]) assert.equal((await each.say('race', 'and')).seen?.length, each === one ? 5 : 7);
   });
