@@ -39,7 +39,7 @@ export async function listen(config: Config, handlers: ListenerHandlers): Promis
       connectionsCheckingInterval: 1000,
       requireHostHeader: true,
     },
-    handlers.request,
+    inTurn(handlers.request),
   );
   server.maxHeadersCount = MAX_HEADERS;
   server.on('upgrade', (request, socket, head) => {
@@ -67,6 +67,19 @@ export async function listen(config: Config, handlers: ListenerHandlers): Promis
       return sockets.size;
     },
     close: (timeoutMs, cut) => drain(server, sockets, timeoutMs, cut),
+  };
+}
+
+/**
+ * Node hands a request over while the one before it on the connection is not answered yet, and its answer has no socket until then. If
+ * that one is answered by `connection: close`, nothing that stands behind it may be processed (RFC 9112, 9.6).
+ */
+function inTurn(handle: ListenerHandlers['request']): ListenerHandlers['request'] {
+  return (request, response) => {
+    if (response.socket === null) response.once('socket', () => handle(request, response));
+    // Its predecessor was answered at once, and that was the last word here.
+    else if (response.socket.writableEnded) response.destroy();
+    else handle(request, response);
   };
 }
 

@@ -60,6 +60,16 @@ describe('a request that two readers could understand in two ways', () => {
     const raw = await exchange(app.app.port, head(['Transfer-Encoding: chunked']) + extended + inner, 500);
     assert.deepEqual(raw.statuses(), [200, 200]);
   });
+  it('takes nothing along that stands behind it', async () => {
+    const hostless = (head([`Content-Length: ${body.length}`]) + body).replace('Host: hermes\r\n', '');
+    const twoHosts = head(['Host: other', `Content-Length: ${body.length}`]) + body;
+    for (const refused of [hostless, twoHosts]) {
+      const before = upstream.calls.length;
+      const raw = await exchange(app.app.port, refused + inner + inner, 150);
+      assert.deepEqual(raw.statuses(), [400]);
+      assert.equal(upstream.calls.length, before, 'what stood behind it reached the upstream');
+    }
+  });
   it('gets an answer that names no internals', async () => {
     const raw = await exchange(app.app.port, 'NONSENSE\r\n\r\n');
     assert.match(raw.text, /^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*"type":"invalid_request_error"/);
