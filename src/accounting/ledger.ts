@@ -4,12 +4,12 @@ import type { Environment, Log } from '../contracts/telemetry.ts';
 import { addCall, emptyRow, keyOf } from './ledger-row.ts';
 
 export interface LedgerDeps {
-  cold: Pick<ColdStore, 'name' | 'addToLedger'>;
+  cold: Pick<ColdStore, 'name' | 'noteCall' | 'addToLedger'>;
   log: Log;
   environment: Environment;
 }
 
-/** At most this much is lost by `kill -9`. The embedded store's journal makes many small writes cheap. */
+/** At most this much is lost by a power cut, and by `kill -9` where the store does not note calls. The embedded store's journal makes many small writes cheap. */
 const FLUSH_MS = { sqljs: 200, postgres: 1000 } as const;
 const LONGEST_PAUSE_MS = 30_000;
 /** A store that is away for long: beyond this many lines, users and sessions are no longer told apart; the money stays right. */
@@ -30,6 +30,7 @@ export class Ledger {
   readonly #flushMs: number;
   readonly #mostRows: number;
   #open = new Map<string, LedgerRow>();
+  #openId: string;
   #unsent: Batch | undefined;
   #failures = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -39,6 +40,7 @@ export class Ledger {
     this.#deps = deps;
     this.#flushMs = flushMs;
     this.#mostRows = mostRows;
+    this.#openId = deps.environment.uuid();
   }
 
   add(call: ModelCall, timezone: string): void {
@@ -54,6 +56,11 @@ export class Ledger {
       this.#open.set(text, row);
     }
     addCall(row, call);
+    if (this.#deps.cold.noteCall !== undefined) {
+      const one = emptyRow(key);
+      addCall(one, call);
+      this.#deps.cold.noteCall(this.#openId, text, one);
+    }
     this.#schedule(this.#flushMs);
   }
 
@@ -100,8 +107,9 @@ export class Ledger {
   async #write(): Promise<void> {
     while (this.#unsent !== undefined || this.#open.size > 0) {
       if (this.#unsent === undefined) {
-        this.#unsent = { id: this.#deps.environment.uuid(), rows: [...this.#open.values()] };
+        this.#unsent = { id: this.#openId, rows: [...this.#open.values()] };
         this.#open = new Map();
+        this.#openId = this.#deps.environment.uuid();
       }
       try {
         await this.#deps.cold.addToLedger(this.#unsent.id, this.#unsent.rows);

@@ -145,6 +145,11 @@ export interface ColdStore {
   deleteValue(key: string): Promise<void>;
   /** By prefix, oldest first. */
   listValues(prefix: string, limit: number): Promise<{ key: string; value: string }[]>;
+  /**
+   * Of engines that live in this process: keeps a call of the batch that is being filled where `kill -9` does not reach it, at once. `line` names its
+   * row within the batch. What a process leaves is added to the ledger when the store is opened again.
+   */
+  noteCall?(batchId: string, line: string, call: LedgerRow): void;
   /** Adds to the hourly sums; idempotent by batch id. */
   addToLedger(batchId: string, rows: readonly LedgerRow[]): Promise<void>;
   readLedger(query: LedgerQuery): Promise<LedgerRow[]>;

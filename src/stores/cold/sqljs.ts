@@ -6,6 +6,7 @@ import { checkLedgerColumns, mergeLedger } from './sql/rows.ts';
 import { createSweep } from './sql/sweep.ts';
 import type { OperationName } from './sqljs/protocol.ts';
 import { createThread } from './sqljs/thread.ts';
+import { createUnwrittenCalls } from './sqljs/unwritten-calls.ts';
 
 const HEALTH_MS = 2_000;
 
@@ -19,14 +20,26 @@ function fileOf(url: string): string | undefined {
 
 /** The embedded engine: SQLite (sql.js) in memory, on a thread of its own, made durable by a journal and checkpoints. */
 export default function create({ url, log, environment }: ColdStoreOptions): ColdStore {
-  const thread = createThread({ file: fileOf(url), owner: environment.uuid() }, log);
+  const file = fileOf(url);
+  const thread = createThread({ file, owner: environment.uuid() }, log);
   // Results are of the types that the operation of that name gives; the thread is our own code.
   const call = <T>(operation: OperationName, ...args: unknown[]): Promise<T> => thread.call(operation, args) as Promise<T>;
   const sweep = createSweep(environment, (now, batchesBefore) => call('sweep', now, batchesBefore));
+  const unwritten =
+    file === undefined
+      ? undefined
+      : createUnwrittenCalls(file, (err) => log.warn({ err }, 'booked calls cannot be kept on the disk; a kill -9 would lose the newest'));
+  const addToLedger = async (batchId: string, rows: readonly LedgerRow[]): Promise<void> => {
+    const merged = mergeLedger(rows).map((row) => ({ ...row, cost_nano_usd: String(row.cost_nano_usd) }));
+    const refused = await call<number>('addToLedger', batchId, merged, environment.now());
+    if (refused > 0) log.error({ rows: refused }, 'ledger rows were refused by the database and are lost; the others are stored');
+    unwritten?.written(batchId);
+  };
   return {
     name: 'sqljs',
     async open() {
       await thread.open();
+      for (const { batchId, rows } of unwritten?.left() ?? []) await addToLedger(batchId, rows);
       sweep.start();
     },
     readSession: (project, session, limit) => call<ColdSession | undefined>('readSession', project, session, limit),
@@ -41,11 +54,8 @@ export default function create({ url, log, environment }: ColdStoreOptions): Col
       call<boolean>('setValue', key, value, expiresAt ?? null, sweep.position(), ifAbsent ? environment.now() : null),
     deleteValue: (key) => call<void>('deleteValue', key),
     listValues: (prefix, limit) => call<{ key: string; value: string }[]>('listValues', prefix, limit, environment.now()),
-    async addToLedger(batchId, rows) {
-      const merged = mergeLedger(rows).map((row) => ({ ...row, cost_nano_usd: String(row.cost_nano_usd) }));
-      const refused = await call<number>('addToLedger', batchId, merged, environment.now());
-      if (refused > 0) log.error({ rows: refused }, 'ledger rows were refused by the database and are lost; the others are stored');
-    },
+    ...(unwritten && { noteCall: unwritten.note }),
+    addToLedger,
     async readLedger(query): Promise<LedgerRow[]> {
       checkLedgerColumns(query.by);
       return call<LedgerRow[]>('readLedger', query);
