@@ -195,7 +195,7 @@ export async function createFakeUpstream(options: FakeUpstreamOptions = {}): Pro
     on: (model, behaviour) => void behaviours.set(model, behaviour),
     callsOf: (model) => calls.filter((call) => call.model === model),
     find: (text) => calls.findLast((call) => call.raw.includes(text)),
-    async until(condition, ms = 3000) {
+    async until(condition, ms = 10_000) {
       for (const end = performance.now() + ms; !condition(); ) {
         if (performance.now() > end) throw new Error(`not within ${ms} ms: ${condition}`);
         await sleep(5);

@@ -50,16 +50,14 @@ const call = (path: string): UpstreamCall => ({
   droppedParams: [],
   context: undefined,
 });
-const soon = (): number => performance.now() + 3000;
+const soon = (): number => performance.now() + 30_000;
 
 test('who does not read holds the upstream up, and everything arrives in the end', async () => {
   const open = client.open(call('/flood'));
   await open.head(soon());
-  await sleep(300);
   // Kernel buffers hold some megabytes; ours hold 64 KB and one read of the socket.
-  const held = sent;
-  await sleep(200);
-  assert.equal(sent, held);
+  let held = -1;
+  for (; held !== sent; await sleep(200)) held = sent;
   assert.ok(held < 60 * 1024 * 1024, `${held} bytes were sent to nobody`);
   let got = 0;
   let largest = 0;
@@ -73,7 +71,7 @@ test('who does not read holds the upstream up, and everything arrives in the end
 test('what one read of the socket brought comes as one piece', async () => {
   const open = client.open(call('/many'));
   await open.head(soon());
-  await sleep(30);
+  await sleep(300);
   const pieces: Buffer[] = [];
   for (let piece = await open.read(soon()); piece !== null; piece = await open.read(soon())) pieces.push(piece);
   assert.equal(Buffer.concat(pieces).toString().split(';').length, 51);

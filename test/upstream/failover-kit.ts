@@ -221,7 +221,8 @@ export interface Told {
   text: string | undefined;
   error: HermesError | undefined;
   exchange: PipelineExchange;
-  ms: number;
+  /** It was not told at once: there was a pause, however short, or something slow. */
+  waited: boolean;
 }
 
 export interface HouseOptions {
@@ -288,7 +289,10 @@ export function house(models: ModelEntry[], upstreams: Record<string, Upstream>,
   };
   const ask = async (asked?: Asked): Promise<Told> => {
     const made = exchange(asked);
-    const began = performance.now();
+    let waited = false;
+    const turn = setImmediate(() => {
+      waited = true;
+    });
     const answer = await pipeline(made);
     let text: string | undefined;
     let error = answer.error;
@@ -299,7 +303,8 @@ export function house(models: ModelEntry[], upstreams: Record<string, Upstream>,
     } catch (thrown) {
       error = thrown as HermesError;
     }
-    return { answer, text, error, exchange: made, ms: performance.now() - began };
+    clearImmediate(turn);
+    return { answer, text, error, exchange: made, waited };
   };
   return { room, tries, values, of: (upstream) => tries.filter((entry) => entry.upstream === upstream), exchange, run: pipeline, ask };
 }

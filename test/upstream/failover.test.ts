@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HermesError } from '../../src/contracts/errors.ts';
+import { startStopwatch, waits } from '../time-kit.ts';
 import { broken, fails, first, house, later, model, refuses, says, target, timedOut, type Upstream } from './failover-kit.ts';
 
 const [a, b] = [target('a', { weight: 99 }), target('b')];
@@ -27,14 +28,14 @@ const movingOn = {
 for (const [what, upstream] of Object.entries(movingOn)) {
   test(`${what} moves on to the other upstream at once, unmarked`, async () => {
     const { ask, tries } = house([pair], { a: upstream, b: says('well') });
-    const { text, answer, ms } = await ask();
+    const { text, answer, waited } = await ask();
     assert.equal(text, 'well');
     assert.deepEqual(
       tries.map(({ upstream: id }) => id),
       ['a', 'b'],
     );
     assert.deepEqual([answer.facts.attempts, answer.facts.upstream, answer.facts.degraded], [2, 'b', undefined]);
-    assert.ok(ms < 100, `${ms} ms`);
+    assert.equal(waited, false);
   });
 }
 
@@ -53,17 +54,22 @@ for (const [what, upstream] of Object.entries(final)) {
   });
 }
 
-test('the first retry starts within 5 ms of the failure when another upstream is free', async () => {
-  let failedAt = 0;
+test('the first retry starts without a pause, not even a turn of the event loop, when another upstream is free', async () => {
+  const order: string[] = [];
   const failing: Upstream = async (tried) => {
     const answer = await later(20, refuses('overloaded', 500))(tried);
-    failedAt = performance.now();
+    order.push('failed');
+    setImmediate(() => order.push('turned'));
     return answer;
   };
-  const { ask, of } = house([pair], { a: failing, b: says('well') });
+  const well: Upstream = (tried) => {
+    order.push('retried');
+    return says('well')(tried);
+  };
+  const { ask } = house([pair], { a: failing, b: well });
   await ask();
-  const gap = (of('b')[0]?.at ?? 0) - failedAt;
-  assert.ok(gap >= 0 && gap < 5, `${gap} ms`);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(order, ['failed', 'retried', 'turned']);
 });
 
 test('a single upstream is tried again after its backoff, up to max_attempts', async () => {
@@ -132,27 +138,32 @@ test('a model without its key is 500 upstream_key_missing', async () => {
 
 test('a retry-after is waited for to its end', async () => {
   const { ask, tries } = house([lone], { a: first(1, refuses('rate_limited', 429, 120), says('well')) });
+  // A 429 that says nothing of time would be a second.
+  const watch = startStopwatch();
   assert.equal((await ask()).text, 'well');
+  assert.ok(watch.stop() < 600, `${watch.ms()} ms`);
   const gap = (tries[1]?.at ?? 0) - (tries[0]?.at ?? 0);
-  assert.ok(gap >= 115 && gap < 600, `${gap} ms`);
+  assert.ok(gap >= 115, `${gap} ms`);
 });
 
 test('a retry-after of 0 is at once', async () => {
-  const { ask } = house([lone], { a: first(1, refuses('rate_limited', 429, 0), says('well')) });
-  const { text, ms } = await ask();
-  assert.equal(text, 'well');
-  assert.ok(ms < 100, `${ms} ms`);
+  // A backoff would be ten seconds: too long to be waited for.
+  const options = { environment: { random: () => 50 } };
+  const { ask } = house([lone], { a: first(1, refuses('rate_limited', 429, 0), says('well')) }, options);
+  const watch = startStopwatch();
+  assert.equal((await ask()).text, 'well');
+  assert.ok(watch.stop() < 2000, `${watch.ms()} ms`);
 });
 
 test('one beyond max_retry_after_ms is not waited for: 429 with retry-after, and clients may retry', async () => {
   const { ask, tries } = house([lone], { a: refuses('rate_limited', 429, 30_000) });
-  const { error, ms } = await ask();
+  const { error, waited } = await ask();
   assert.deepEqual(
     [error?.status, error?.code, error?.headers['retry-after'], error?.headers['x-should-retry']],
     [429, 'rate_limit_exceeded', '30', undefined],
   );
   assert.equal(tries.length, 1);
-  assert.ok(ms < 200, `${ms} ms`);
+  assert.equal(waited, false);
 });
 
 test('while all are set aside the next request is refused at once with the time that is left', async () => {
@@ -166,16 +177,20 @@ test('while all are set aside the next request is refused at once with the time 
 
 test('one beyond the deadline is not waited for: 429', async () => {
   const { ask } = house([lone], { a: refuses('rate_limited', 429, 2000) });
-  const { error, ms } = await ask({ deadline: 500 });
+  const { error, waited } = await ask({ deadline: 500 });
   assert.equal(error?.status, 429);
-  assert.ok(ms < 300, `${ms} ms`);
+  assert.equal(waited, false);
 });
 
 test('429 sets an upstream aside for as long as it asked', async () => {
-  const { ask, of } = house([pair], { a: first(1, refuses('rate_limited', 429, 150), says('a')), b: says('b') });
+  let now = 1_000_000;
+  const upstreams = { a: first(1, refuses('rate_limited', 429, 4000), says('a')), b: says('b') };
+  const { ask, of } = house([pair], upstreams, { environment: { now: () => now } });
   for (let i = 0; i < 4; i++) assert.equal((await ask()).text, 'b');
+  now += 3990;
+  assert.equal((await ask()).text, 'b');
   assert.equal(of('a').length, 1);
-  await new Promise((resolve) => setTimeout(resolve, 170));
+  now += 20;
   assert.equal((await ask()).text, 'a');
 });
 
@@ -183,19 +198,19 @@ test('429 sets an upstream aside for as long as it asked', async () => {
 
 test('retries stay inside the deadline', async () => {
   const slow = later(60, refuses('overloaded', 500));
-  const { ask } = house([model('m', [a, b], { max_attempts: 50, failure_threshold: 100 })], { a: slow, b: slow });
-  const { error, ms } = await ask({ deadline: 150 });
+  const { ask, tries } = house([model('m', [a, b], { max_attempts: 50, failure_threshold: 100 })], { a: slow, b: slow });
+  const { error } = await ask({ deadline: 150 });
   assert.ok([502, 503, 504].includes(error?.status ?? 0));
-  assert.ok(ms < 400, `${ms} ms`);
+  assert.ok(tries.length >= 2 && tries.length <= 4, `${tries.length} tries of 60 ms`);
 });
 
 test('a client that leaves during a backoff ends it at once', async () => {
   const { exchange, run, tries } = house([lone], { a: refuses('rate_limited', 429, 4000) });
   const leaving = exchange();
   const running = run(leaving);
-  setTimeout(() => leaving.cancel(new HermesError('client_closed', 'gone')), 30);
-  const began = performance.now();
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  leaving.cancel(new HermesError('client_closed', 'gone'));
+  assert.equal(await waits(() => running), false);
   assert.equal((await running).error?.code, 'client_closed');
-  assert.ok(performance.now() - began < 500);
   assert.equal(tries.length, 1);
 });

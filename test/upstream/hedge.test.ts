@@ -9,9 +9,10 @@ const urgent = { priority: 'urgent' } as const;
 
 test('an urgent request whose upstream is slow is asked elsewhere too, and the first content wins', async () => {
   const { ask, tries, room, exchange } = house([hedged], { a: hangs, b: says('b') });
-  const { text, answer, ms } = await ask(urgent);
+  const { text, answer } = await ask(urgent);
   assert.equal(text, 'b');
-  assert.ok(ms >= 35 && ms < 400, `${ms} ms`);
+  const gap = (tries[1]?.at ?? 0) - (tries[0]?.at ?? 0);
+  assert.ok(gap >= 35, `${gap} ms`);
   assert.deepEqual([answer.facts.attempts, answer.facts.upstream], [2, 'b']);
   assert.equal(tries[0]?.exchange.cancelled?.code, 'superseded');
   assert.deepEqual(
@@ -41,9 +42,8 @@ test('a fast answer, and one that is not urgent, is not hedged', async () => {
 
 test('a failure before the delay moves on as ever', async () => {
   const { ask } = house([hedged], { a: refuses('overloaded', 500), b: says('b') });
-  const { text, ms } = await ask(urgent);
-  assert.equal(text, 'b');
-  assert.ok(ms < 40, `${ms} ms`);
+  const { text, waited } = await ask(urgent);
+  assert.deepEqual([text, waited], ['b', false]);
 });
 
 test('when the hedge fails the first is still waited for', async () => {

@@ -6,6 +6,7 @@ import { failureOf } from '../../src/upstream/failure.ts';
 import { collect } from '../../src/wire/collect.ts';
 import { makeConfig } from '../config/make-config.ts';
 import { toEventText, USAGE } from '../fake-upstream.ts';
+import { startStopwatch } from '../time-kit.ts';
 import { createSender, drain, type Sender, textOf } from './send-kit.ts';
 
 let s: Sender;
@@ -185,11 +186,11 @@ test('limits: the whole, the head of a stream, its first content, silence betwee
   const whole = await s.ask({}, { modelName: 'hang', ...limits, firstTokenTimeoutMs: 9000 });
   assert.equal(whole.answer.error?.code, 'upstream_timeout');
   for (const modelName of ['hang', 'head-only', 'role-only', 'comments']) {
-    const from = performance.now();
-    const { answer } = await s.ask({ stream: true }, { modelName, ...limits, timeoutMs: 9000 });
+    const watch = startStopwatch();
+    const { answer } = await s.ask({ stream: true }, { modelName, ...limits, timeoutMs: 20_000 });
     const error = answer.error ?? (await drain(answer.stream)).error;
     assert.equal(error?.code, 'upstream_timeout', modelName);
-    assert.ok(performance.now() - from < 1500);
+    assert.ok(watch.stop() < 10_000, `${modelName}: ${watch.ms()} ms`);
     assert.equal(last()?.outcome, 'timeout');
     await s.upstream.until(() => s.upstream.callsOf(modelName).at(-1)?.aborted === true);
   }
@@ -198,29 +199,33 @@ test('limits: the whole, the head of a stream, its first content, silence betwee
   assert.deepEqual([drained.text, drained.error?.code, last()?.answered, last()?.estimated], ['some', 'upstream_timeout', true, true]);
 });
 test('a stream that keeps flowing outlives timeout_ms, and a slow reader is not its silence', async () => {
-  s.upstream.on('steady', (reply) => reply.stream([{ content: 'a' }, { content: 'b' }, { content: 'c' }, { content: 'd' }, 'stop'], { delayMs: 80 }));
-  const { answer } = await s.ask({ stream: true }, { modelName: 'steady', timeoutMs: 200 });
-  assert.equal((await drain(answer.stream)).text, 'abcd');
-  const slow = await s.ask({ stream: true }, { modelName: 'steady', timeoutMs: 200 });
+  const letters = [...'abcdefghijklmnop'];
+  s.upstream.on('steady', (reply) => reply.stream([...letters.map((content) => ({ content })), 'stop'], { delayMs: 80 }));
+  const limits = { timeoutMs: 1000, firstTokenTimeoutMs: 20_000 };
+  const { answer } = await s.ask({ stream: true }, { modelName: 'steady', ...limits });
+  assert.equal((await drain(answer.stream)).text, letters.join(''));
+  const slow = await s.ask({ stream: true }, { modelName: 'steady', ...limits });
   await slow.answer.stream?.read();
-  await sleep(500);
+  await sleep(1500);
   assert.equal((await drain(slow.answer.stream)).error, undefined);
 });
 test('a socket left open after [DONE] or after the finish reason does not hold the end up', async () => {
   s.upstream.on('open-done', (reply) => reply.stream([{ content: 'a' }, 'stop'], { end: false }));
   s.upstream.on('open-finish', (reply) => reply.stream([{ content: 'a' }, 'stop'], { done: false, end: false }));
-  for (const [modelName, within] of [
-    ['open-done', 400],
-    ['open-finish', 2000],
-  ] as const) {
-    const from = performance.now();
-    const { answer } = await s.ask({ stream: true }, { modelName, timeoutMs: 9000 });
+  const watch = startStopwatch();
+  const over: string[] = [];
+  const ask = async (modelName: string): Promise<void> => {
+    const { answer } = await s.ask({ stream: true }, { modelName, timeoutMs: 20_000 });
     const drained = await drain(answer.stream);
+    over.push(modelName);
     assert.deepEqual([drained.text, drained.finish, drained.error], ['a', 'stop', undefined]);
-    assert.ok(performance.now() - from < within, modelName);
     assert.equal(last()?.outcome, 'ok');
     await s.upstream.until(() => s.upstream.callsOf(modelName).at(-1)?.closedAt !== undefined);
-  }
+  };
+  await Promise.all([ask('open-finish'), ask('open-done')]);
+  // The terminal marker may still come after a finish reason; after itself nothing is waited for.
+  assert.deepEqual(over, ['open-done', 'open-finish']);
+  assert.ok(watch.stop() < 10_000, `${watch.ms()} ms`);
 });
 
 test('a cancelled exchange ends the call at once, is booked as aborted, and once', async () => {
@@ -242,14 +247,14 @@ test('a cancelled exchange ends the call at once, is booked as aborted, and once
   await streaming.answer.stream?.cancel(reason);
   assert.equal(streaming.exchange.calls.length, 1);
   for (const stream of [false, true]) {
-    const exchange = s.exchange({ stream }, { modelName: 'quiet' });
+    const exchange = s.exchange({ stream }, { modelName: 'quiet', timeoutMs: 30_000, firstTokenTimeoutMs: 30_000 });
     const before_ = s.upstream.callsOf('quiet').length;
     const answering = s.send(exchange);
     await s.upstream.until(() => s.upstream.callsOf('quiet').length > before_);
     exchange.cancel(reason);
     assert.equal((await answering).error, reason);
     assert.deepEqual([last()?.outcome, last()?.answered, last()?.estimated, last()?.tokens.input], ['aborted', false, false, 0]);
-    await s.upstream.until(() => s.upstream.callsOf('quiet').at(-1)?.aborted === true, 300);
+    await s.upstream.until(() => s.upstream.callsOf('quiet').at(-1)?.aborted === true);
   }
   await s.upstream.until(() => s.upstream.callsOf('drip').every((call) => call.aborted));
 });
