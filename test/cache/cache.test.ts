@@ -179,14 +179,6 @@ describe('answers on their way', () => {
     assert.deepEqual([await ask('limits', {}, limited), await ask('limits', {}, limited)].map(state), ['miss', 'hit']);
     assert.equal((await ask('limits', {}, limited)).status, 429);
   });
-
-  it('is a hit in under a millisecond of its own', async () => {
-    await ask('quick');
-    const spent: number[] = [];
-    for (let index = 0; index < 50; index++) spent.push(Number((await ask('quick')).headers.get('x-hermes-overhead-ms')));
-    spent.sort((a, b) => a - b);
-    assert.ok((spent[25] ?? 9) < 1, `p50 ${spent[25]} ms`);
-  });
 });
 
 describe('without a cache block', () => {

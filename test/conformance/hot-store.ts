@@ -105,10 +105,10 @@ function sessions(get: () => HotStore): void {
   });
   it('forgets a session after its time, counted from its newest turn', async () => {
     const [idle, busy] = [fresh(), fresh()];
-    for (const key of [idle, busy]) await get().putSession(key, { version: 1, system: [], messages: [] }, 1);
-    await sleep(700);
-    await get().appendTurn(busy, 2, [], exchange('still here'), 50, 1);
-    await sleep(600);
+    for (const key of [idle, busy]) await get().putSession(key, { version: 1, system: [], messages: [] }, 2);
+    await sleep(1300);
+    await get().appendTurn(busy, 2, [], exchange('still here'), 50, 2);
+    await sleep(1000);
     assert.equal(await get().getSession(idle), undefined);
     assert.equal((await get().getSession(busy))?.version, 2);
   });
@@ -178,8 +178,8 @@ function leases(get: () => HotStore): void {
   });
   it('keeps a lease beyond its time while its holder lives', async () => {
     const name = fresh();
-    const lease = await get().acquire(name, 150);
-    await sleep(500);
+    const lease = await get().acquire(name, 600);
+    await sleep(1500);
     assert.equal(await get().acquire(name, 150), undefined);
     await lease?.release();
     const next = await get().acquire(name, 150);

@@ -36,7 +36,7 @@ export async function openSocket(port: number): Promise<RawSocket> {
       return closed;
     },
     send: (bytes) => void socket.write(bytes),
-    async until(condition, ms = 4000) {
+    async until(condition, ms = 10_000) {
       for (const end = performance.now() + ms; !condition(text) && !closed; await sleep(5)) {
         if (performance.now() > end) throw new Error(`not within ${ms} ms; so far: ${text.slice(0, 200)}`);
       }

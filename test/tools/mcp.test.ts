@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { makeConfig } from '../config/make-config.ts';
+import { startStopwatch } from '../time-kit.ts';
 import { type HttpMcp, startHttpMcp } from './mcp-fixture.ts';
 import { call, type Instance, type InstanceOptions, instance, type Model, results, type Told, until } from './tools-kit.ts';
 
@@ -78,16 +79,17 @@ describe('a program spoken to over its standard input and output', () => {
 
   test('one that is slow to start holds up no request that does not name it, and one that does no longer than its time', async () => {
     const slow = { command: [process.execPath, '-e', 'process.stdin.resume(); setTimeout(() => 0, 30000)'] };
+    const patient = await start(slow, () => 'answered', { timeout_ms: 25_000 });
+    const watch = startStopwatch();
+    assert.equal((await patient.tell('another', { rule: ['order.*', 'filesystem.read'] })).text, 'answered');
+    assert.ok(watch.ms() < 12_000, `${watch.ms()} ms`);
     const house = await start(slow, () => 'answered', { timeout_ms: 200 });
     const began = performance.now();
-    assert.equal((await house.tell('another', { rule: ['order.*', 'filesystem.read'] })).text, 'answered');
-    assert.ok(performance.now() - began < 150);
     assert.equal((await house.tell('this one', { rule })).text, 'answered');
-    assert.ok(performance.now() - began > 200 && performance.now() - began < 2000);
-    // Nor does it hold up the end.
-    const closing = performance.now();
-    await house.close();
-    assert.ok(performance.now() - closing < 4000);
+    assert.ok(performance.now() - began > 190);
+    // Nor does it hold up the end, though it would be there for half a minute.
+    await Promise.all([patient.close(), house.close()]);
+    assert.ok(watch.stop() < 12_000, `${watch.ms()} ms`);
   });
 
   test('one that cannot be started leaves its tools unavailable, and says why in the log', async () => {

@@ -25,7 +25,7 @@ import { makeConfig } from '../config/make-config.ts';
 import { environment, recordLog, storeOptions } from '../stores/fixture.ts';
 
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-export async function until(probe: () => unknown, ms = 3000): Promise<void> {
+export async function until(probe: () => unknown, ms = 10_000): Promise<void> {
   for (const end = Date.now() + ms; !(await probe()); await sleep(5)) if (Date.now() > end) throw new Error(`it did not come true: ${probe}`);
 }
 export const user = (content: string): ChatMessage => ({ role: 'user', content });
