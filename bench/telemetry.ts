@@ -38,7 +38,7 @@ const config: Pick<Config, 'auth' | 'route_rules' | 'registry' | 'trace'> = {
   auth: { keys: [], signatures: [] },
   route_rules: [],
   registry: { models: new Map(), defaultModel: 'fast_model', find: () => undefined, upstreams: [] },
-  trace: { capture_content: false, keep_days: 14, otlp_endpoint: '' },
+  trace: { capture_content: false, redact: [], sample: 1, keep_days: 14, otlp_endpoint: '' },
 };
 const call: ModelCall = {
   id: 'c',

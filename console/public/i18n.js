@@ -62,6 +62,7 @@ const TEXTS = {
   toolCalls: ['Tool calls', '工具调用'],
   content: ['Content', '内容'],
   noContent: ['Content is not captured (trace.capture_content).', '未记录内容（trace.capture_content）。'],
+  characters: ['characters', '个字符'],
   facts: ['Facts', '要点'],
   replay: ['Replay as curl', '用 curl 重放'],
   copy: ['Copy', '复制'],

@@ -104,7 +104,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   const client = createClient({ dispatcher });
   const send = createSend({ client, provider: (name) => providers.get(name), environment, books: accounting, rawAnswer });
   const tools = createToolsRoom({ ...deps, allows: access.allows, dispatcher });
-  const shadow = createShadowRoom({ ...deps, routing, functions: (config, names) => tools.functions(config, names) });
+  const shadow = createShadowRoom({ ...deps, routing, functions: (config, names) => tools.functions(config, names), redact: guards.redact });
   const rooms: Rooms = {
     access,
     accounting,

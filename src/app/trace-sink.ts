@@ -3,6 +3,7 @@ import type { Page, TraceRecord } from '../contracts/cold-store.ts';
 import type { Ending } from '../contracts/ending.ts';
 import type { Counter, Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import { isAfter, type KeptTrace, keep, matches, type TraceFilter, toRecord } from '../telemetry/kept-trace.ts';
+import { isSampled } from '../telemetry/sampling.ts';
 import { ExchangeTrace } from '../telemetry/trace.ts';
 
 /** Newest traces in memory, for views. */
@@ -74,8 +75,10 @@ export class TraceSink {
     const kept = keep(ending, exchange);
     this.#arrived++;
     this.#ring.set(kept.id, kept);
+    const { keep_days, sample } = exchange.config.trace;
+    if (!isSampled(kept, sample)) return;
     this.#deps.exported?.(kept);
-    if (exchange.config.trace.keep_days > 0) this.#wait(kept);
+    if (keep_days > 0) this.#wait(kept);
   }
 
   /** Within the bound every trace waits; beyond it a failed one takes the place of a good one. */

@@ -46,6 +46,7 @@ const NEEDED = [
   ['cost', 'budgets', 'notify.secret_env', 'the webhook could not tell who tells it'],
   ['guards', undefined, 'secret_env', 'the webhook could not tell who asks it'],
   ['metrics', undefined, 'token_env', '/metrics would be open'],
+  ['trace', undefined, 'hash_key_env', 'hashes would be made without it'],
 ] as const;
 export function checkSecrets(file: Record<string, unknown>, env: Environment, report: (path: Path, message: string) => void): void {
   for (const [block, list, field, why] of NEEDED) {

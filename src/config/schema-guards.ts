@@ -1,4 +1,6 @@
+import { RE2JS } from 're2js';
 import { z } from 'zod';
+import type { RedactRule } from '../contracts/guards.ts';
 import { address, bytes, decimal, environmentName, flag, id, milliseconds, seconds, text, whole } from './values.ts';
 
 export const cache = z
@@ -23,6 +25,8 @@ export const cache = z
 
 const PII = ['card', 'email', 'phone', 'cn_id', 'iban'] as const;
 const SECRETS = ['api_key', 'private_key', 'jwt'] as const;
+export const detections = () => z.array(z.enum([...PII, ...SECRETS])).min(1);
+
 /** The keys that belong to each kind. */
 const KEYS = {
   pii: ['detect'],
@@ -32,6 +36,34 @@ const KEYS = {
   prompt_size: ['max_characters', 'max_tokens'],
   output_size: ['max_characters'],
 } as const;
+
+type Wrong = (key: string, message: string) => void;
+function checkKeys(entry: { kind: string; detect?: string[] | undefined }, keys: Readonly<Record<string, readonly string[]>>, wrong: Wrong): void {
+  const own = keys[entry.kind] ?? [];
+  const given = new Map<string, unknown>(Object.entries(entry));
+  for (const key of new Set(Object.values(keys).flat()))
+    if (given.get(key) !== undefined && !own.includes(key)) wrong(key, `belongs to other kinds; ${entry.kind} takes ${own.join(', ')}`);
+  const known: readonly string[] = entry.kind === 'pii' ? PII : SECRETS;
+  if (own.includes('detect') && entry.detect?.some((name) => !known.includes(name))) wrong('detect', `${entry.kind} knows ${known.join(', ')}`);
+}
+
+const REDACT_KEYS = { pii: ['detect'], secrets: ['detect'], block_list: ['words'], pattern: ['regex'] } as const;
+/** Steps of an expression's program: content is bounded, and so is what looking at it may take. */
+const MAX_PROGRAM = 500;
+
+/** An entry of `trace.redact`. */
+export function checkRedactRule(entry: RedactRule, context: z.core.$RefinementCtx<RedactRule>): void {
+  const wrong = (key: string, message: string) => context.addIssue({ code: 'custom', path: [key], message });
+  checkKeys(entry, REDACT_KEYS, wrong);
+  if (entry.kind === 'block_list' && entry.words === undefined) wrong('words', 'is missing');
+  if (entry.kind === 'pattern' && entry.regex === undefined) wrong('regex', 'is missing');
+  try {
+    if (entry.regex !== undefined && RE2JS.compile(entry.regex).programSize() > MAX_PROGRAM) wrong('regex', 'is too large; make several of it');
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.replace(/^error parsing regexp: /i, '') : 'it does not compile';
+    wrong('regex', `is not a regular expression that runs in linear time (RE2): ${reason}`);
+  }
+}
 
 const guard = z
   .strictObject({
@@ -48,9 +80,7 @@ const guard = z
       .min(1)
       .default(['input', 'output'])
       .describe('What goes to the model, what comes from it.'),
-    detect: z
-      .array(z.enum([...PII, ...SECRETS]))
-      .min(1)
+    detect: detections()
       .optional()
       .describe(`Of \`pii\`: ${PII.join(', ')}; of \`secrets\`: ${SECRETS.join(', ')}. Default: all of the kind.`),
     words: z
@@ -67,11 +97,7 @@ const guard = z
   })
   .superRefine((entry, context) => {
     const wrong = (key: string, message: string) => context.addIssue({ code: 'custom', path: [key], message });
-    const own: readonly string[] = KEYS[entry.kind];
-    for (const key of new Set(Object.values(KEYS).flat()))
-      if (entry[key] !== undefined && !own.includes(key)) wrong(key, `belongs to other kinds; ${entry.kind} takes ${own.join(', ')}`);
-    const known: readonly string[] = entry.kind === 'pii' ? PII : SECRETS;
-    if (own.includes('detect') && entry.detect?.some((name) => !known.includes(name))) wrong('detect', `${entry.kind} knows ${known.join(', ')}`);
+    checkKeys(entry, KEYS, wrong);
     if (entry.kind === 'block_list' && entry.words === undefined) wrong('words', 'is missing');
     if (entry.kind === 'webhook' && entry.url === undefined) wrong('url', 'is missing');
     if (entry.kind.endsWith('_size') && entry.max_characters === undefined && entry.max_tokens === undefined) wrong('max_characters', 'is missing');

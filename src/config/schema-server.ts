@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { bytes, environmentName, flag, milliseconds, text, whole } from './values.ts';
+import { checkRedactRule, detections } from './schema-guards.ts';
+import { bytes, captured, decimal, environmentName, flag, milliseconds, text, whole } from './values.ts';
 
 export const server = z
   .strictObject({
@@ -39,9 +40,31 @@ export const server = z
   .prefault({})
   .describe('The listener.');
 
+/** Kinds and keys are those of `guards`; what they find is linear in the text. */
+const redactRule = z
+  .strictObject({
+    kind: z.enum(['pii', 'secrets', 'block_list', 'pattern']).describe('What is looked for.'),
+    detect: detections().optional().describe('Of `pii` and `secrets`: what of the kind. Default: all.'),
+    words: z.array(text()).min(1).optional().describe('Of `block_list`: words and phrases, found as `keywords` of rules are.'),
+    regex: text().optional().describe('Of `pattern`: a regular expression (RE2; `(?i)` at its beginning ignores case).'),
+  })
+  .superRefine(checkRedactRule);
+
 export const trace = z
   .strictObject({
-    capture_content: flag().default(false).describe('Keep messages and answers in traces. Off: only sizes, tokens and decisions.'),
+    capture_content: captured()
+      .default(false)
+      .describe('`true` keeps messages and answers in traces; `hashes` only what tells whether they were the same; off: sizes, tokens and decisions.'),
+    redact: z
+      .array(redactRule)
+      .default([{ kind: 'secrets' }])
+      .describe('What is taken out of captured content: placeholders like `⟦email_1⟧` take its place. Default: secrets.'),
+    hash_key_env: environmentName()
+      .optional()
+      .describe('Variable with the secret under which `hashes` are made (HMAC-SHA-256): without it (SHA-256) short messages can be guessed from them.'),
+    sample: decimal(0, 1)
+      .default(1)
+      .describe('Share of the good requests whose traces are stored and sent to the collector, 0 to 1; failed and degraded ones are always.'),
     keep_days: whole(0).default(14).describe('Days that traces are kept; 0 keeps none.'),
     otlp_endpoint: z
       .string()

@@ -39,6 +39,8 @@ export const id = () =>
 export const whole = (least: number, most = Number.MAX_SAFE_INTEGER) => z.preprocess(toNumber, z.number().int().min(least).max(most));
 export const decimal = (least: number, most = Number.MAX_SAFE_INTEGER) => z.preprocess(toNumber, z.number().min(least).max(most));
 export const flag = () => z.preprocess(toBoolean, z.boolean());
+/** `false`, `true`, or by their hashes. */
+export const captured = () => z.preprocess(toBoolean, z.literal([false, true, 'hashes'], { error: 'must be false, true or hashes' }));
 export const bytes = (least = 1) =>
   z.preprocess(
     toBytes,

@@ -21,6 +21,8 @@ export function warnAbout(config: Config, file: ConfigFile, warn: Warn): void {
     if (provider.type === 'openai' && name !== 'openai' && provider.api_base === undefined)
       warn(['providers', name], 'has no api_base: https://api.openai.com/v1 is assumed');
   }
+  if (config.trace.capture_content === 'hashes' && config.trace.hash_key_env === undefined)
+    warn(['trace'], '`hashes` without `hash_key_env` are plain SHA-256: short messages can be guessed from them');
   const owners = new Map<string, string>();
   for (const key of config.auth.keys) {
     const value = key.key_env === undefined ? undefined : config.secrets.get(key.key_env);

@@ -1,5 +1,5 @@
 import type { UpstreamTarget } from './exchange.ts';
-import type { CacheConfig, GuardConfig, LoopGuardConfig } from './guards.ts';
+import type { CacheConfig, GuardConfig, LoopGuardConfig, RedactRule } from './guards.ts';
 
 /**
  * The configuration as the pipeline sees it: the file's own names, every default filled in. `config/schema.ts` validates
@@ -239,7 +239,16 @@ export interface Config {
   shadow?: { sample: number; rules_file?: string | undefined; rules: RuleConfig[]; run_models: boolean; usd_per_day: number } | undefined;
   /** A stable share of the sessions, users or keys is decided by these rules for real. */
   rollout?: RolloutConfig | undefined;
-  trace: { capture_content: boolean; keep_days: number; otlp_endpoint: string };
+  trace: {
+    capture_content: boolean | 'hashes';
+    redact: RedactRule[];
+    /** Of the secret under which contents are hashed. */
+    hash_key_env?: string | undefined;
+    /** Share of the good requests whose traces are stored and exported. */
+    sample: number;
+    keep_days: number;
+    otlp_endpoint: string;
+  };
   metrics: { token_env?: string | undefined };
   passthrough: { upstream?: string | undefined; body_limit: number; responses: boolean; target: UpstreamTarget | undefined };
   pipeline: { plugins_dir: string; order: string[] };

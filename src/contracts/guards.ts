@@ -34,6 +34,17 @@ export interface GuardConfig {
   max_tokens?: number | undefined;
 }
 
+/** One entry of `trace.redact`: what a captured content must not show. */
+export interface RedactRule {
+  kind: 'pii' | 'secrets' | 'block_list' | 'pattern';
+  /** `pii`, `secrets`; absent: all of the kind. */
+  detect?: Detection[] | undefined;
+  /** `block_list`. */
+  words?: string[] | undefined;
+  /** `pattern`: RE2. */
+  regex?: string | undefined;
+}
+
 /** A turn whose rounds go round in a circle is ended. */
 export interface LoopGuardConfig {
   repeats: number;

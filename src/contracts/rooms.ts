@@ -75,6 +75,8 @@ export interface GuardsRoom {
   guard(exchange: Exchange, next: Next): Promise<Answer>;
   /** A text without what must not leave by other ways: for embedding services. */
   veil(config: Config, text: string): string;
+  /** A captured content without what `trace.redact` names: for traces and reports. */
+  redact(config: Config, content: unknown): unknown;
 }
 
 export interface LimitsRoom {

@@ -4,6 +4,7 @@ import type { Next } from '../contracts/plugin.ts';
 import type { ContextRoom, GuardsRoom } from '../contracts/rooms.ts';
 import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import { GuardedExchange, type GuardParts } from './guarded-exchange.ts';
+import { createRedactor } from './redactor.ts';
 import { compileGuards, type GuardSet, type WordFinder } from './rules.ts';
 import { TextWindow } from './text-window.ts';
 import { Vault } from './vault.ts';
@@ -31,8 +32,17 @@ export function createGuardsRoom(deps: GuardsDeps): GuardsRoom {
     }
     return set;
   };
+  const redactors = new WeakMap<Config, (content: unknown) => unknown>();
   return {
     prepare: (config) => void setOf(config),
+    redact(config, content) {
+      let redactor = redactors.get(config);
+      if (redactor === undefined) {
+        redactor = createRedactor(config.trace.redact, deps.createWordFinder);
+        redactors.set(config, redactor);
+      }
+      return redactor(content);
+    },
     async guard(exchange: Exchange, next: Next): Promise<Answer> {
       const guarded = new GuardedExchange(parts, setOf(exchange.config), exchange);
       const request = await guarded.input();

@@ -8,6 +8,13 @@ import type { Span } from './span.ts';
 
 export type WordFinder = (text: string) => { found: Span[]; open: number };
 
+interface FoundWords {
+  guard: GuardConfig;
+  finder: WordFinder;
+  /** Names its placeholders. */
+  kind: string;
+}
+
 /** Something that a guard looks for stands here. */
 export interface Hit extends Span {
   /** Names its placeholder. */
@@ -44,10 +51,12 @@ export class TextRules {
   readonly guards: readonly GuardConfig[];
   readonly #detectors: (Pick<Detector, 'needs' | 'find'> & { guard: GuardConfig; kind: string })[] = [];
   readonly #opens: readonly Detector['open'][];
-  readonly #words: { guard: GuardConfig; finder: WordFinder }[] = [];
+  readonly #words: FoundWords[] = [];
 
-  constructor(guards: readonly GuardConfig[], createWordFinder: (words: readonly string[]) => WordFinder) {
+  /** `more`: what others find. */
+  constructor(guards: readonly GuardConfig[], createWordFinder: (words: readonly string[]) => WordFinder, more: readonly FoundWords[] = []) {
     this.guards = guards;
+    this.#words.push(...more);
     const opens = new Set<Detector['open']>();
     for (const guard of guards) {
       for (const kind of OF_KIND[guard.kind] ?? []) {
@@ -56,7 +65,7 @@ export class TextRules {
         this.#detectors.push({ guard, kind, needs, find });
         opens.add(open);
       }
-      if (guard.kind === 'block_list') this.#words.push({ guard, finder: createWordFinder(guard.words ?? []) });
+      if (guard.kind === 'block_list') this.#words.push({ guard, finder: createWordFinder(guard.words ?? []), kind: 'word' });
     }
     this.#opens = [...opens];
   }
@@ -80,9 +89,9 @@ export class TextRules {
       }
       for (const opens of this.#opens) open = Math.min(open, opens(folded));
     }
-    for (const { guard, finder } of this.#words) {
+    for (const { guard, finder, kind } of this.#words) {
       const words = finder(text);
-      for (const span of words.found) hits.push({ ...span, kind: 'word', guard });
+      for (const span of words.found) hits.push({ ...span, kind, guard });
       open = Math.min(open, words.open);
     }
     return { hits, open };

@@ -154,7 +154,7 @@ class ChatRequestRun {
     // Whoever joined waited less than the first caller, whose waiting the facts tell.
     this.#overheadMs = Math.max(0, performance.now() - this.#arrived - (answer.facts.waitedMs ?? 0));
     answer.facts.requestId ??= exchange.id;
-    if (exchange.config.trace.capture_content) captureContent(exchange, answer);
+    if (exchange.config.trace.capture_content) captureContent(exchange, answer, this.#gateway.rooms.guards.redact);
     if (answer.error) {
       this.#replyError(exchange, answer, answer.error);
       return answer.error;

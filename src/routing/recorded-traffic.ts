@@ -87,7 +87,7 @@ function addRecord(item: Record<string, unknown>, recorded: Recorded): void {
 }
 
 function addTrace(trace: Record<string, unknown>, recorded: Recorded): void {
-  const content = isRecord(trace.content) ? trace.content.request : undefined;
+  const content = isRecord(trace.content) && trace.content.hashed !== true ? trace.content.request : undefined;
   if (!Array.isArray(content)) {
     // What was refused before it was read, or passed through, has no messages to begin with.
     if (text(trace.route) !== undefined) recorded.withoutContent++;

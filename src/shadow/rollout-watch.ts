@@ -1,7 +1,7 @@
 import type { Exchange } from '../contracts/exchange.ts';
-import type { Observation, RouteSubject, RoutingRoom } from '../contracts/rooms.ts';
+import type { GuardsRoom, Observation, RouteSubject, RoutingRoom } from '../contracts/rooms.ts';
 import type { Environment } from '../contracts/telemetry.ts';
-import { newestUserText } from '../wire/newest-user-text.ts';
+import { capturedText } from './captured-text.ts';
 import { type Comparison, differing, type Side } from './comparison.ts';
 import { followAnswer } from './follow-answer.ts';
 
@@ -10,6 +10,7 @@ const MOST_A_SECOND = 20;
 
 export interface RolloutWatchDeps {
   routing: Pick<RoutingRoom, 'compileRules'>;
+  redact: GuardsRoom['redact'];
   environment: Environment;
   keep(comparison: Comparison): void;
   /** Runs a job in the background; false: there is no room for it. */
@@ -17,7 +18,7 @@ export interface RolloutWatchDeps {
 }
 
 /** What became of requests of either arm, each beside what the other arm's rules would have decided. */
-export function createRolloutWatch({ routing, environment, keep, offer }: RolloutWatchDeps): { observe(exchange: Exchange): Observation | undefined } {
+export function createRolloutWatch({ routing, redact, environment, keep, offer }: RolloutWatchDeps): { observe(exchange: Exchange): Observation | undefined } {
   const taken = { live: 0, candidate: 0 };
   let second = 0;
 
@@ -50,7 +51,7 @@ export function createRolloutWatch({ routing, environment, keep, offer }: Rollou
       other_tools: differing(live.tools, candidate.tools),
       outcome: side.ok ? 'answered' : 'failed',
       ...measured(route.arm, side),
-      ...(config.trace.capture_content && { text: newestUserText(subject.request.messages).slice(0, 500) }),
+      ...capturedText(config, subject.request.messages, redact),
     });
   }
 

@@ -3,10 +3,10 @@ import type { Config } from '../contracts/config.ts';
 import { HermesError } from '../contracts/errors.ts';
 import type { Exchange, RouteDecision } from '../contracts/exchange.ts';
 import type { Next } from '../contracts/plugin.ts';
-import type { Observation, RouteSubject, RoutingRoom, ShadowRoom, ToolsRoom } from '../contracts/rooms.ts';
+import type { GuardsRoom, Observation, RouteSubject, RoutingRoom, ShadowRoom, ToolsRoom } from '../contracts/rooms.ts';
 import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
-import { newestUserText } from '../wire/newest-user-text.ts';
 import { BoundedQueue } from './bounded-queue.ts';
+import { capturedText } from './captured-text.ts';
 import { type Comparison, costOf, differing, type Side, withAnswers } from './comparison.ts';
 import { ComparisonLog } from './comparison-log.ts';
 import { followAnswer } from './follow-answer.ts';
@@ -21,6 +21,7 @@ export interface ShadowDeps {
   routing: RoutingRoom;
   /** Tools as a model is told of them. */
   functions: ToolsRoom['functions'];
+  redact: GuardsRoom['redact'];
   log: Log;
   metrics: Metrics;
   environment: Environment;
@@ -31,12 +32,18 @@ const MAX_WAITING = 200;
 /** A candidate that answers no sooner counts as failed. */
 const LIMIT_MS = 120_000;
 
-export function createShadowRoom({ cold, routing, functions, log, metrics, environment }: ShadowDeps): ShadowRoom {
+export function createShadowRoom({ cold, routing, functions, redact, log, metrics, environment }: ShadowDeps): ShadowRoom {
   const queue = new BoundedQueue(AT_ONCE, MAX_WAITING);
   const comparisons = new ComparisonLog(cold, environment, log);
   const spending = new Spending(cold);
   const counted = metrics.counter('hermes_shadow_comparisons_total', 'Requests that were also decided by the candidate rules.', ['outcome']);
-  const rollout = createRolloutWatch({ routing, environment, keep: (comparison) => comparisons.add(comparison), offer: (job) => queue.offer(guarded(job)) });
+  const rollout = createRolloutWatch({
+    routing,
+    redact,
+    environment,
+    keep: (comparison) => comparisons.add(comparison),
+    offer: (job) => queue.offer(guarded(job)),
+  });
   let lastConfig: Config | undefined;
 
   /** A job that never rejects. */
@@ -89,7 +96,7 @@ export function createShadowRoom({ cold, routing, functions, log, metrics, envir
     const { shadow } = exchange.config;
     if (!shadow || exchange.background || exchange.route === undefined || exchange.route.explicit) return undefined;
     if (environment.random() >= shadow.sample) return undefined;
-    const { shadowed, observation } = prepare(exchange, next, environment.now());
+    const { shadowed, observation } = prepare(exchange, next, environment.now(), redact);
     // After this turn of the loop the live request is on its way: the pipeline wants its next() first, and so do its clients.
     const accepted = queue.offer(
       guarded(async () => {
@@ -137,7 +144,7 @@ interface Shadowed {
   comparison: Comparison;
 }
 
-function prepare(exchange: Exchange, next: Next, now: number): { shadowed: Shadowed; observation: Observation } {
+function prepare(exchange: Exchange, next: Next, now: number, redact: GuardsRoom['redact']): { shadowed: Shadowed; observation: Observation } {
   const { config, ask, caller, route } = exchange;
   const startedAt = performance.now();
   let tell: (side: Side) => void = () => undefined;
@@ -157,7 +164,7 @@ function prepare(exchange: Exchange, next: Next, now: number): { shadowed: Shado
     candidate_model: '',
     other_tools: [],
     outcome: 'decided',
-    ...(config.trace.capture_content && { text: newestUserText(request.messages).slice(0, 500) }),
+    ...capturedText(config, request.messages, redact),
   };
   // The live rule's priority must not decide the candidate's rules.
   const asked = caller && { ...caller, priority: ask.priority ?? 'normal' };

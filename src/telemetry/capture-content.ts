@@ -1,29 +1,30 @@
+import type { Config } from '../contracts/config.ts';
 import type { Answer, Exchange } from '../contracts/exchange.ts';
 import type { Batch, ChunkStream } from '../contracts/stream.ts';
 import type { ChatCompletion } from '../wire/chat.ts';
 import { isRecord } from '../wire/json.ts';
-import { ExchangeTrace, type TraceContent } from './trace.ts';
+import { type CapturedContent, createCapturedContent } from './captured-content.ts';
+import { ExchangeTrace } from './trace.ts';
 
-/** Of each message and of the answer, in characters: a trace is for looking at. */
-const MAX_TEXT = 16_384;
-const MAX_MESSAGES = 50;
+/** Takes out what `trace.redact` names. */
+export type Redact = (config: Config, content: unknown) => unknown;
 
-/** Under `trace.capture_content`: what the caller sent and what it was answered, cut to a length, with the trace. */
-export function captureContent(exchange: Exchange, answer: Answer): void {
-  const { trace, inbound } = exchange;
+/** Under `trace.capture_content`: what the caller sent and what it was answered goes with the trace. */
+export function captureContent(exchange: Exchange, answer: Answer, redact: Redact): void {
+  const { trace, inbound, config } = exchange;
   if (!(trace instanceof ExchangeTrace)) return;
   const messages: readonly unknown[] = Array.isArray(inbound.request.messages) ? inbound.request.messages : [];
-  const content: TraceContent = { request: messages.slice(-MAX_MESSAGES).map(cut) };
+  const content = createCapturedContent(config, messages, (said) => redact(config, said));
   trace.content = content;
   if (answer.stream) answer.stream = new ListenedStream(answer.stream, content);
-  else if (isRecord(answer.view) && Array.isArray(answer.view.choices)) content.answer = textOf(answer.view as object as ChatCompletion);
+  else if (isRecord(answer.view) && Array.isArray(answer.view.choices)) content.hear(textOf(answer.view as object as ChatCompletion));
 }
 
 class ListenedStream implements ChunkStream {
   readonly #inner: ChunkStream;
-  readonly #content: TraceContent;
+  readonly #content: CapturedContent;
 
-  constructor(inner: ChunkStream, content: TraceContent) {
+  constructor(inner: ChunkStream, content: CapturedContent) {
     this.#inner = inner;
     this.#content = content;
   }
@@ -35,24 +36,14 @@ class ListenedStream implements ChunkStream {
     return this.#inner.cancel(...reason);
   }
   #hear(batch: Batch | null): Batch | null {
-    if (batch === null || (this.#content.answer?.length ?? 0) >= MAX_TEXT) return batch;
-    let text = this.#content.answer ?? '';
+    if (batch === null) return batch;
+    let text = '';
     for (const { view } of batch.chunks) for (const choice of view.choices ?? []) text += choice.delta?.content ?? '';
-    this.#content.answer = text.slice(0, MAX_TEXT);
+    if (text !== '') this.#content.hear(text);
     return batch;
   }
 }
 
 function textOf(completion: ChatCompletion): string {
-  return completion.choices
-    .map(({ message }) => (typeof message?.content === 'string' ? message.content : ''))
-    .join('\n')
-    .slice(0, MAX_TEXT);
-}
-
-function cut(value: unknown): unknown {
-  if (typeof value === 'string') return value.length > MAX_TEXT ? `${value.slice(0, MAX_TEXT)}… (${value.length} characters)` : value;
-  if (Array.isArray(value)) return value.map(cut);
-  if (isRecord(value)) return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, cut(part)]));
-  return value;
+  return completion.choices.map(({ message }) => (typeof message?.content === 'string' ? message.content : '')).join('\n');
 }

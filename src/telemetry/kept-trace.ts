@@ -77,7 +77,7 @@ export function toRecord(kept: KeptTrace): TraceRecord {
 
 /** What was decided, under the names that callers know from `hermes` objects. Content only if it was captured. */
 function toFacts({ more, answer, trace }: KeptTrace): Record<string, unknown> {
-  const content = trace instanceof ExchangeTrace ? trace.content : undefined;
+  const content = trace instanceof ExchangeTrace ? trace.content?.view() : undefined;
   return defined({
     method: more.method,
     path: more.path,

@@ -1,6 +1,7 @@
 import type { Log, Metrics } from '../contracts/telemetry.ts';
 import type { KeptTrace } from './kept-trace.ts';
 import type { OtlpSender } from './otlp-sender.ts';
+import { isRecordedByCaller } from './sampling.ts';
 
 /** Traces that wait for the collector at most; then the oldest go. */
 const MAX_WAITING = 2048;
@@ -83,7 +84,7 @@ export function createTraceExporter({ endpoint, log, metrics }: TraceExporterDep
 
   return {
     add(trace) {
-      if (endpoint() === '') return;
+      if (endpoint() === '' || !isRecordedByCaller(trace)) return;
       waiting.push(trace);
       if (waiting.length <= MAX_WAITING) return;
       waiting = waiting.slice(BATCH);

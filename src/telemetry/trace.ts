@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Span, Trace } from '../contracts/exchange.ts';
+import type { CapturedContent } from './captured-content.ts';
 
 /** W3C Trace Context: version-traceid-parentid-flags. Ids of zeros are invalid, and so is version ff. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/;
@@ -8,17 +9,12 @@ const NO_ATTRIBUTES: Attributes = Object.freeze({});
 
 type Attributes = Record<string, string | number | boolean>;
 
-/** What was said, kept only under `trace.capture_content`. */
-export interface TraceContent {
-  request?: unknown;
-  answer?: string;
-}
-
 /** One request's spans. Recording costs a few array entries; the objects are made by whoever looks. Times are milliseconds since it began. */
 export class ExchangeTrace implements Trace {
   readonly id: string;
   readonly startedAt: number;
-  content: TraceContent | undefined;
+  /** Kept only under `trace.capture_content`. */
+  content: CapturedContent | undefined;
   readonly #origin: number;
   readonly #names: string[] = [];
   /** Start and end of each span, in turn. */

@@ -76,7 +76,7 @@ export function config(
     },
     routing: { unknown_model: 'reject', timezone: 'UTC' },
     secrets: new Map([['EMB_KEY', 'sk-emb']]),
-    trace: { capture_content: false, keep_days: 1, otlp_endpoint: '' },
+    trace: { capture_content: false, redact: [], sample: 1, keep_days: 1, otlp_endpoint: '' },
     cost: { timezone: 'UTC', unpriced: 'allow', schedule: [], budgets: [] },
     ...more,
   };

@@ -49,7 +49,15 @@ function house(settings: Record<string, unknown> = {}, cold = coldStore(), now =
   const routing = createRoutingRoom({ matchers, allows, environment, log, metrics });
   const shadow = { sample: 1, run_models: true, usd_per_day: 100, rules: candidates, ...settings };
   const generation = config(rules, { shadow, tools: [tool], trace: { capture_content: false } }, models);
-  const room = createShadowRoom({ cold, routing, functions: (from) => from.tools.map(toFunctionTool), log, metrics, environment });
+  const room = createShadowRoom({
+    cold,
+    routing,
+    functions: (from) => from.tools.map(toFunctionTool),
+    redact: (_config, content) => content,
+    log,
+    metrics,
+    environment,
+  });
   const made: House = {
     room,
     seen,
@@ -151,12 +159,18 @@ describe('the shadow', () => {
 
   it('does not wait for a slow candidate', async () => {
     const h = house();
-    let release = () => {};
-    h.candidate = () => new Promise<void>((resolve) => (release = resolve));
+    let release: (() => void) | undefined;
+    const asked = new Promise<void>((begun) => {
+      h.candidate = () =>
+        new Promise<void>((resolve) => {
+          release = resolve;
+          begun();
+        });
+    });
     assert.match(await h.serve('my order'), /LIVE/);
     assert.equal(h.count('answered'), 0);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    release();
+    await asked;
+    release?.();
     await h.room.idle();
     assert.equal(h.count('answered'), 1);
   });

@@ -4,6 +4,7 @@ import { TraceSink, type TraceStore } from '../../src/app/trace-sink.ts';
 import type { TraceRecord } from '../../src/contracts/cold-store.ts';
 import type { Ending } from '../../src/contracts/ending.ts';
 import type { Exchange } from '../../src/contracts/exchange.ts';
+import type { KeptTrace } from '../../src/telemetry/kept-trace.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { ExchangeTrace } from '../../src/telemetry/trace.ts';
 import { keepLog, type LogLine } from '../app-kit.ts';
@@ -44,7 +45,7 @@ class Store implements TraceStore {
   }
 }
 
-function ending(id: string, startedAt: number, status = 200, keep_days = 14): Ending {
+function ending(id: string, startedAt: number, status = 200, keep_days = 14, { sample = 1, degraded = false } = {}): Ending {
   const exchange = {
     trace: new ExchangeTrace(id, startedAt, 0),
     principal: { id: 'key', service: 'support' },
@@ -53,8 +54,8 @@ function ending(id: string, startedAt: number, status = 200, keep_days = 14): En
     ask: {},
     wants: { form: 'openai-chat', stream: false },
     calls: [],
-    answer: { facts: {} },
-    config: { trace: { keep_days } },
+    answer: { facts: degraded ? { degraded } : {} },
+    config: { trace: { keep_days, sample } },
   };
   // Of an exchange only what a trace is made of.
   const part: Pick<Exchange, 'trace'> = exchange;
@@ -72,11 +73,11 @@ function ending(id: string, startedAt: number, status = 200, keep_days = 14): En
   };
 }
 
-function sink(store: Store): { sink: TraceSink; lines: LogLine[]; text(): Promise<string> } {
+function sink(store: Store, exported?: (trace: KeptTrace) => void): { sink: TraceSink; lines: LogLine[]; text(): Promise<string> } {
   const lines: LogLine[] = [];
   const metrics = createMetrics();
   const deps = { cold: store, log: keepLog(lines), metrics, environment: { now: () => 100 * DAY, uuid: () => '', random: () => 0 }, keepDays: () => 14 };
-  return { sink: new TraceSink(deps), lines, text: () => metrics.text() };
+  return { sink: new TraceSink({ ...deps, exported }), lines, text: () => metrics.text() };
 }
 
 describe('traces of requests that are over', () => {
@@ -143,7 +144,7 @@ describe('traces of requests that are over', () => {
     const content = (id: string, at: number): Ending => {
       const made = ending(id, at);
       const trace = made.exchange?.trace;
-      if (trace instanceof ExchangeTrace) trace.content = { request: [{ role: 'user', content: 'x'.repeat(1024 ** 2) }] };
+      if (trace instanceof ExchangeTrace) trace.content = { request: ['x'.repeat(1024 ** 2)], answer: '', hear: () => undefined, view: () => ({}) };
       return made;
     };
     for (let at = 0; at < 100; at++) traces.add(content(`t${at}`, at));
@@ -164,6 +165,22 @@ describe('traces of requests that are over', () => {
     await traces.close();
     assert.equal(store.records.size, 0);
     assert.equal(store.deletedBefore, 86 * DAY);
+  });
+
+  it('are stored and exported as a share of the good ones, by their ids, and as all of those that went wrong', async () => {
+    const store = new Store();
+    const exported: string[] = [];
+    const { sink: traces } = sink(store, ({ id }) => exported.push(id));
+    const digits = (at: number): string => (Math.imul(at, 0x9e3779b1) >>> 0).toString(16).padStart(8, '0');
+    for (let at = 0; at < 400; at++) traces.add(ending(`1ed109f5-abb8-4243-9925-0000${digits(at)}`, at, 200, 14, { sample: 0.25 }));
+    traces.add(ending('1ed109f5-abb8-4243-9925-0000ffffffff', 1000, 502, 14, { sample: 0 }));
+    traces.add(ending('1ed109f5-abb8-4243-9925-0001ffffffff', 1001, 200, 14, { sample: 0, degraded: true }));
+    assert.ok(await traces.get(`1ed109f5-abb8-4243-9925-0000${digits(399)}`), 'the newest are all in memory');
+    await traces.close();
+    const good = [...store.records.keys()].length - 2;
+    assert.ok(good > 70 && good < 130, `${good} of 400`);
+    assert.ok(store.records.has('1ed109f5-abb8-4243-9925-0000ffffffff') && store.records.has('1ed109f5-abb8-4243-9925-0001ffffffff'));
+    assert.deepEqual(exported.toSorted(), [...store.records.keys()].toSorted());
   });
 
   it('are not made of refused credentials', async () => {

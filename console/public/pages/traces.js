@@ -135,8 +135,13 @@ function toolTable(calls) {
 
 function contentOf({ content }) {
   if (!content) return h('p', { class: 'empty' }, t('noContent'));
-  const said = (content.request ?? []).map((message) => bubble(message.role, message.content));
-  return h('div', { class: 'talk' }, said, bubble('assistant', content.answer));
+  const said = (message) => (content.hashed ? `${message.hash} · ${number(message.characters)} ${t('characters')}` : (message.content ?? message));
+  return h(
+    'div',
+    { class: 'talk' },
+    (content.request ?? []).map((message) => bubble(message.role, said(message))),
+    bubble('assistant', said(content.answer)),
+  );
 }
 
 export function bubble(role, content, note) {
@@ -165,7 +170,7 @@ function toCurl(trace) {
   const body = {
     ...(trace.session_id === null ? {} : { session_id: trace.session_id }),
     ...(trace.route === 'none' && trace.model ? { prefer_model: trace.model } : {}),
-    messages: trace.content?.request ?? [{ role: 'user', content: '…' }],
+    messages: (!trace.content?.hashed && trace.content?.request) || [{ role: 'user', content: '…' }],
     ...(trace.stream ? { stream: true } : {}),
   };
   const quoted = JSON.stringify(body).replaceAll("'", `'\\''`);
