@@ -13,6 +13,7 @@ import { Flight } from './flight.ts';
 import { completionIn, KeptAnswer, toKeptAnswer } from './kept-answer.ts';
 import { KeptAnswers } from './kept-answers.ts';
 import { Meaning } from './meaning.ts';
+import { type Leave, OneInstance } from './one-instance.ts';
 import { type OfferedTools, type Policy, policyOf } from './policy.ts';
 
 export interface CacheDeps {
@@ -41,12 +42,16 @@ interface Wanted {
   cache: NonNullable<Config['cache']>;
   question?: Question | undefined;
   vector?: Float32Array | undefined;
+  /** Other instances may wait for this answer. */
+  leave?: Leave | undefined;
+  kept?: Promise<boolean>;
 }
 
 class Cache implements CacheRoom {
   readonly #deps: CacheDeps;
   readonly #answers: KeptAnswers;
   readonly #flights = new Map<string, Flight>();
+  readonly #one: OneInstance;
   readonly #requests;
   readonly #saved;
   #meaning: { of: number; index: Meaning } | undefined;
@@ -54,6 +59,7 @@ class Cache implements CacheRoom {
   constructor(deps: CacheDeps) {
     this.#deps = deps;
     this.#answers = new KeptAnswers(deps);
+    this.#one = new OneInstance({ ...deps, answers: this.#answers });
     this.#requests = deps.metrics.counter('hermes_cache_requests_total', 'Requests that the answer cache had a part in.', ['outcome']);
     this.#saved = deps.metrics.counter('hermes_cache_tokens_saved_total', 'Tokens of answers that were given again instead of being made anew.', [
       'model',
@@ -87,7 +93,9 @@ class Cache implements CacheRoom {
       landed: (answer, source) => this.#keep(answer, source, wanted),
       over: () => {
         if (this.#flights.get(key) === flight) this.#flights.delete(key);
+        leave(wanted);
       },
+      awaited: () => wanted.leave !== undefined,
       maxBytes: this.#answers.largest,
     });
     this.#flights.set(key, flight);
@@ -132,11 +140,17 @@ class Cache implements CacheRoom {
     const { key, policy, cache, question } = wanted;
     const maxAge = this.#maxAge(wanted);
     const shared = policy.read ? await this.#answers.fromShared(key, maxAge) : undefined;
-    if (shared || question === undefined) return shared;
-    wanted.vector = await this.#deps.embed(fork.config, question.text, fork.signal).catch(() => undefined);
-    if (wanted.vector === undefined || !policy.read) return undefined;
-    const near = this.#index(cache.max_bytes).find(question, wanted.vector, cache.semantic.threshold);
-    return near === undefined ? undefined : (this.#answers.get(near, maxAge) ?? (await this.#answers.fromShared(near, maxAge)));
+    if (shared) return shared;
+    if (question) wanted.vector = await this.#deps.embed(fork.config, question.text, fork.signal).catch(() => undefined);
+    if (!policy.read) return undefined;
+    const near = question && wanted.vector && this.#index(cache.max_bytes).find(question, wanted.vector, cache.semantic.threshold);
+    const alike = near === undefined ? undefined : (this.#answers.get(near, maxAge) ?? (await this.#answers.fromShared(near, maxAge)));
+    if (alike || !this.#answers.shared) return alike;
+    const { found, leave: left } = await this.#one.take(fork, key, maxAge);
+    wanted.leave = left;
+    // Everybody has left meanwhile: nobody will tell of an end.
+    if (fork.cancelled) leave(wanted);
+    return found;
   }
 
   #index(maxBytes: number): Meaning {
@@ -144,7 +158,8 @@ class Cache implements CacheRoom {
     return this.#meaning.index;
   }
 
-  #keep(answer: Answer, source: { body?: Buffer; shared?: Shared }, { key, policy, cache, question, vector }: Wanted): void {
+  #keep(answer: Answer, source: { body?: Buffer; shared?: Shared }, wanted: Wanted): void {
+    const { key, policy, cache, question, vector } = wanted;
     try {
       if (source.shared && !source.shared.whole) return;
       const completion = source.shared ? collected(source.shared, answer) : source.body && completionIn(source.body);
@@ -152,12 +167,18 @@ class Cache implements CacheRoom {
       const body = source.body ?? Buffer.from(stringifyJson(completion));
       const kept = toKeptAnswer(answer, body, completion, policy.opted, this.#deps.environment.now());
       if (kept === undefined) return;
-      this.#answers.keep(key, kept, cache.ttl_seconds);
+      wanted.kept = this.#answers.keep(key, kept, cache.ttl_seconds);
       if (question && vector) this.#index(cache.max_bytes).remember(question, vector, key);
     } catch (err) {
       this.#deps.log.warn({ err }, 'an answer could not be kept');
     }
   }
+}
+
+/** Lets other instances go on; once. */
+function leave(wanted: Wanted): void {
+  wanted.leave?.(wanted.kept);
+  wanted.leave = undefined;
 }
 
 /** A stream's answer as a whole; its usage, which clients get only when they ask, is part of it. */

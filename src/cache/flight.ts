@@ -3,6 +3,7 @@ import type { Answer, AnswerInit, Exchange } from '../contracts/exchange.ts';
 import type { Next } from '../contracts/plugin.ts';
 import type { ChunkStream } from '../contracts/stream.ts';
 import { type Shared, share } from '../wire/share.ts';
+import { sizeOf } from '../wire/streams.ts';
 import { bytesOf, KeptAnswer } from './kept-answer.ts';
 
 export interface FlightDeps {
@@ -12,6 +13,8 @@ export interface FlightDeps {
   landed(answer: Answer, source: { body?: Buffer; shared?: Shared }): void;
   /** Nobody may join any more. */
   over(): void;
+  /** Others than its callers wait for the end: a slow caller must not hold them up. */
+  awaited(): boolean;
   maxBytes: number;
 }
 /** What one caller gets. `first`: it is the one whose request was sent. */
@@ -105,6 +108,7 @@ export class Flight {
       this.#answer = answer;
       if (answer.stream && !this.#over) {
         this.#shared = share(answer.stream, { maxBytes: this.#deps.maxBytes, over: (error) => void this.#streamed(answer, error) });
+        if (this.#deps.awaited()) void pull(this.#shared.open(), this.#deps.maxBytes);
         return answer;
       }
       if (!answer.error && !answer.stream) {
@@ -138,6 +142,17 @@ export class Flight {
     this.#over = true;
     this.#deps.over();
   }
+}
+
+/** Reads ahead of the callers, as far as the answer may be kept. */
+async function pull(stream: ChunkStream, maxBytes: number): Promise<void> {
+  let bytes = 0;
+  try {
+    for (let batch = await stream.read(); batch !== null && bytes <= maxBytes; batch = await stream.read()) bytes += sizeOf(batch);
+  } catch {
+    // Each caller is told by its own reader.
+  }
+  await stream.cancel();
 }
 
 /** What is known of a stream only at its end is known to every reader then. */

@@ -57,9 +57,15 @@ export class KeptAnswers {
     }
   }
 
-  keep(key: string, kept: KeptAnswer, ttlSeconds: number): void {
+  /** Resolves when other instances can see it: whether they can. */
+  async keep(key: string, kept: KeptAnswer, ttlSeconds: number): Promise<boolean> {
     this.#memory?.set(key, kept);
-    if (!this.shared || kept.size > LARGEST_SHARED) return;
-    this.#deps.hot.set(key, kept.toText(), ttlSeconds * 1000).catch((err: unknown) => this.#deps.log.debug({ err }, 'an answer was not kept in the hot store'));
+    if (!this.shared || kept.size > LARGEST_SHARED) return false;
+    try {
+      return await this.#deps.hot.set(key, kept.toText(), ttlSeconds * 1000);
+    } catch (err) {
+      this.#deps.log.debug({ err }, 'an answer was not kept in the hot store');
+      return false;
+    }
   }
 }

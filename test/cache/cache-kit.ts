@@ -1,5 +1,6 @@
 import { createCacheRoom } from '../../src/cache/cache-room.ts';
 import type { Config } from '../../src/contracts/config.ts';
+import { HermesError } from '../../src/contracts/errors.ts';
 import type { AnswerInit, Exchange } from '../../src/contracts/exchange.ts';
 import type { HotStore } from '../../src/contracts/hot-store.ts';
 import { ExchangeAnswer, rawAnswer } from '../../src/pipeline/answer.ts';
@@ -23,6 +24,8 @@ export interface Asked {
   key?: string;
   headers?: Record<string, string>;
   config?: Config;
+  /** The caller leaves then. */
+  leave?: AbortSignal;
 }
 
 /** The cache in a real pipeline, before a model that is a function. */
@@ -48,7 +51,7 @@ export function cached(
     get calls() {
       return calls;
     },
-    ask(request: ChatRequest, { key = 'k', headers = {}, config: other = config }: Asked = {}) {
+    ask(request: ChatRequest, { key = 'k', headers = {}, config: other = config, leave }: Asked = {}) {
       const exchange = new PipelineExchange({
         id: crypto.randomUUID(),
         config: other,
@@ -60,6 +63,7 @@ export function cached(
         deadline: Number.POSITIVE_INFINITY,
         progress: () => undefined,
       });
+      leave?.addEventListener('abort', () => exchange.cancel(new HermesError('client_closed', 'The client closed the connection.')));
       exchange.principal = {
         id: key,
         service: 's',

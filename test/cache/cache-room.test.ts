@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer } from '../../src/contracts/exchange.ts';
-import { StoreUnavailable } from '../../src/contracts/hot-store.ts';
+import { type HotStore, StoreUnavailable } from '../../src/contracts/hot-store.ts';
 import { createBuiltinEmbedder } from '../../src/routing/embedding/builtin-embedder.ts';
 import { collect } from '../../src/wire/collect.ts';
 import { makeConfig } from '../config/make-config.ts';
 import { completion, streamOf } from '../pipeline/pipeline-kit.ts';
+import { until } from '../services.ts';
 import { cached, cold, memoryHot } from './cache-kit.ts';
 
 const state = (answer: Answer): string | undefined => answer.headers['x-hermes-cache'];
@@ -101,6 +102,71 @@ describe('a shared hot store', () => {
     const answer = await (two as typeof one & object).ask(cold('x'));
     assert.deepEqual([state(answer), await text(answer), two?.calls], ['hit', 'shared', 0]);
     assert.equal(state(await (two as typeof one & object).ask(cold('x'), { key: 'other' })), 'miss');
+  });
+
+  const two = (model: Parameters<typeof cached>[0], hot = Object.assign(memoryHot(), { shared: true })) =>
+    [cached(model, { hot }), cached(model, { hot })] as const;
+
+  it('lets one instance ask for all, whole or streamed', async () => {
+    for (const made of [() => ({ body: completion('whole') }), () => ({ stream: streamOf('who', 'le') })]) {
+      const caches = two(async () => {
+        await sleep(60);
+        return made();
+      });
+      const answers = await Promise.all(Array.from({ length: 1000 }, (_, index) => caches[index % 2 === 0 ? 0 : 1].ask(cold('crowd'))));
+      assert.ok((await Promise.all(answers.map(text))).every((said) => said === 'whole'));
+      assert.equal(caches[0].calls + caches[1].calls, 1);
+      assert.equal(answers.filter((answer) => state(answer) === 'miss').length, 1);
+    }
+  });
+
+  it('makes nobody wait twice for what is not kept', async () => {
+    const hot = Object.assign(memoryHot(), { shared: true });
+    const began: number[] = [];
+    const caches = Array.from({ length: 4 }, () =>
+      cached(
+        async () => {
+          began.push(performance.now());
+          await sleep(300);
+          throw new Error('boom');
+        },
+        { hot },
+      ),
+    );
+    const answers = await Promise.all(caches.map((cache) => cache.ask(cold('x'))));
+    assert.ok(answers.every(({ status }) => status === 500));
+    assert.equal(began.length, 4);
+    // One, then all of the others side by side.
+    const [first = 0, second = 0, , last = 0] = began;
+    assert.ok(second - first >= 300 && last - second < 300, String(began));
+  });
+
+  it('lets the others go on when who asked for all has left', async () => {
+    let asked = 0;
+    const caches = two(async ({ signal }) => {
+      asked++;
+      await sleep(asked === 1 ? 60_000 : 1, undefined, { signal });
+      return { body: completion('second') };
+    });
+    const leaving = new AbortController();
+    const first = caches[0].ask(cold('x'), { leave: leaving.signal });
+    await until(() => asked === 1, 'nobody asked');
+    const waiting = caches[1].ask(cold('x'));
+    leaving.abort();
+    assert.equal((await first).error?.code, 'client_closed');
+    assert.equal(await text(await waiting), 'second');
+  });
+
+  it('holds no place for who left before it was given', async () => {
+    const hot = Object.assign(memoryHot(), { shared: true });
+    const late: HotStore = { ...hot, acquire: async (...name) => sleep(30).then(() => hot.acquire(...name)) };
+    const caches = [cached(() => assert.fail('nobody is left to ask'), { hot: late }), cached(() => ({ body: completion('mine') }), { hot })] as const;
+    const leaving = new AbortController();
+    const first = caches[0].ask(cold('x'), { leave: leaving.signal });
+    setTimeout(() => leaving.abort(), 10);
+    await first;
+    await sleep(50);
+    assert.equal(await text(await caches[1].ask(cold('x'))), 'mine');
   });
 
   it('that is away only loses hits', async () => {
