@@ -1,11 +1,12 @@
 import type { LedgerRow } from '../contracts/cold-store.ts';
-import type { ModelCall } from '../contracts/exchange.ts';
+import type { ModelCall, SavedAnswer } from '../contracts/exchange.ts';
+import { toLedgerCounts } from '../contracts/ledger-counts.ts';
 import { hourOf } from './calendar.ts';
 
-type RowKey = Pick<LedgerRow, 'hour' | 'project' | 'service' | 'user' | 'session' | 'key' | 'route' | 'model' | 'upstream' | 'shadow'>;
+export type RowKey = Pick<LedgerRow, 'hour' | 'project' | 'service' | 'user' | 'session' | 'key' | 'route' | 'model' | 'upstream' | 'shadow'>;
 
 /** The line that a call is added to: its hour in `cost.timezone`, by its start, and who, where and what. */
-export function keyOf(call: ModelCall, timezone: string): RowKey {
+export function keyOf(call: Omit<SavedAnswer, 'tokens'> & Pick<ModelCall, 'shadow'>, timezone: string): RowKey {
   return {
     hour: hourOf(call.startedAt, timezone),
     project: call.project,
@@ -23,13 +24,7 @@ export function keyOf(call: ModelCall, timezone: string): RowKey {
 export function emptyRow(key: RowKey): LedgerRow {
   return {
     ...key,
-    calls: 0,
-    failed_calls: 0,
-    estimated_calls: 0,
-    input_tokens: 0,
-    cached_tokens: 0,
-    output_tokens: 0,
-    reasoning_tokens: 0,
+    ...toLedgerCounts(() => 0),
     cost_nano_usd: 0n,
   };
 }

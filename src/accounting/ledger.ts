@@ -1,7 +1,7 @@
 import type { ColdStore, LedgerRow } from '../contracts/cold-store.ts';
-import type { ModelCall } from '../contracts/exchange.ts';
+import type { ModelCall, SavedAnswer } from '../contracts/exchange.ts';
 import type { Environment, Log } from '../contracts/telemetry.ts';
-import { addCall, emptyRow, keyOf } from './ledger-row.ts';
+import { addCall, emptyRow, keyOf, type RowKey } from './ledger-row.ts';
 
 export interface LedgerDeps {
   cold: Pick<ColdStore, 'name' | 'noteCall' | 'addToLedger'>;
@@ -44,7 +44,17 @@ export class Ledger {
   }
 
   add(call: ModelCall, timezone: string): void {
-    let key = keyOf(call, timezone);
+    this.#book(keyOf(call, timezone), (row) => addCall(row, call));
+  }
+
+  addSaved(saved: SavedAnswer, timezone: string): void {
+    this.#book(keyOf({ ...saved, shadow: false }, timezone), (row) => {
+      row.saved_tokens += saved.tokens;
+    });
+  }
+
+  #book(line: RowKey, count: (row: LedgerRow) => void): void {
+    let key = line;
     let text = JSON.stringify(Object.values(key));
     if (this.#open.size >= this.#mostRows && !this.#open.has(text)) {
       key = { ...key, user: '', session: '' };
@@ -55,10 +65,10 @@ export class Ledger {
       row = emptyRow(key);
       this.#open.set(text, row);
     }
-    addCall(row, call);
+    count(row);
     if (this.#deps.cold.noteCall !== undefined) {
       const one = emptyRow(key);
-      addCall(one, call);
+      count(one);
       this.#deps.cold.noteCall(this.#openId, text, one);
     }
     this.#schedule(this.#flushMs);

@@ -1,7 +1,9 @@
+import { LEDGER_COUNTS } from '../contracts/ledger-counts.ts';
 import { parseJson } from '../wire/json.ts';
 import type { Report, ReportRow, Sums } from './report.ts';
 
 const NANO = 1_000_000_000n;
+const SPENT = LEDGER_COUNTS.filter((name) => name !== 'saved_tokens');
 
 /** Integer nano-dollars in dollars, exact to the last digit: `0.000000042`. */
 export function toDollars(nano: bigint): string {
@@ -33,13 +35,14 @@ export function toJsonReport({ query, rows, total }: Report, timezone: string): 
 
 /** One line a row and no total: what adds the lines up gets the total. */
 export function toCsv({ query, rows }: Report): string {
-  const counts = ['calls', 'failed_calls', 'estimated_calls', 'input_tokens', 'cached_tokens', 'output_tokens', 'reasoning_tokens'] as const;
-  const header = [...query.by, ...counts, 'cost_nano_usd', 'cost_usd'];
+  // At the end: what reads columns by their place finds the older ones where they were.
+  const header = [...query.by, ...SPENT, 'cost_nano_usd', 'cost_usd', 'saved_tokens'];
   const line = (row: ReportRow): string[] => [
     ...query.by.map((group) => toCell(String(row.group[group] ?? ''))),
-    ...counts.map((count) => String(row[count])),
+    ...SPENT.map((count) => String(row[count])),
     String(row.cost_nano_usd),
     toDollars(row.cost_nano_usd),
+    String(row.saved_tokens),
   ];
   return `${[header, ...rows.map(line)].map((cells) => cells.join(',')).join('\r\n')}\r\n`;
 }

@@ -1,10 +1,9 @@
 import type { ColdStore, LedgerRow } from '../contracts/cold-store.ts';
+import { LEDGER_COUNTS, type LedgerCounts, toLedgerCounts } from '../contracts/ledger-counts.ts';
 import { dayOf } from './calendar.ts';
 import { type Group, type ReportQuery, toHours } from './report-query.ts';
 
-const COUNTS = ['calls', 'failed_calls', 'estimated_calls', 'input_tokens', 'cached_tokens', 'output_tokens', 'reasoning_tokens'] as const;
-
-export interface Sums extends Record<(typeof COUNTS)[number], number> {
+export interface Sums extends LedgerCounts {
   cost_nano_usd: bigint;
 }
 export interface ReportRow extends Sums {
@@ -40,12 +39,11 @@ export async function readReport(cold: Pick<ColdStore, 'readLedger'>, query: Rep
 }
 
 function emptySums(): Sums {
-  const counts = Object.fromEntries(COUNTS.map((name) => [name, 0])) as Record<(typeof COUNTS)[number], number>;
-  return { ...counts, cost_nano_usd: 0n };
+  return { ...toLedgerCounts(() => 0), cost_nano_usd: 0n };
 }
 
 function add(sums: Sums, line: LedgerRow): void {
-  for (const name of COUNTS) sums[name] += line[name];
+  for (const name of LEDGER_COUNTS) sums[name] += line[name];
   sums.cost_nano_usd += line.cost_nano_usd;
 }
 

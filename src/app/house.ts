@@ -94,6 +94,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   const accounting = createAccountingRoom();
   accounting.onCall((call) => recorder.called(generations.current().config, call));
   accounting.onCall((call, { cost }) => ledger.add(call, cost.timezone));
+  accounting.onSaved((answer, { cost }) => ledger.addSaved(answer, cost.timezone));
   const keys = new RunTimeKeys(deps);
   const access = createAccessRoom({ ...deps, runTimeKeys: keys });
   const budgets = new Budgets({ ...deps, cold: stored, ledger, allows: access.allows, post: outside.post });
@@ -108,7 +109,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   const rooms: Rooms = {
     access,
     accounting,
-    cache: createCacheRoom({ ...deps, offeredTools: (exchange) => tools.names(exchange).offered, embed: routing.embed, rawAnswer }),
+    cache: createCacheRoom({ ...deps, offeredTools: (exchange) => tools.names(exchange).offered, embed: routing.embed, saved: accounting.saved, rawAnswer }),
     context,
     guards,
     idempotency: createIdempotencyRoom(deps),

@@ -1,5 +1,5 @@
 import type { Config } from '../contracts/config.ts';
-import type { Answer, AnswerInit, Exchange } from '../contracts/exchange.ts';
+import type { Answer, AnswerInit, Exchange, SavedAnswer } from '../contracts/exchange.ts';
 import type { HotStore } from '../contracts/hot-store.ts';
 import type { Next } from '../contracts/plugin.ts';
 import type { CacheRoom } from '../contracts/rooms.ts';
@@ -24,6 +24,7 @@ export interface CacheDeps {
   offeredTools: OfferedTools;
   /** Undefined: nobody can say. */
   embed(config: Config, text: string, signal: AbortSignal): Promise<Float32Array | undefined>;
+  saved(answer: SavedAnswer, config: Config): void;
   /** An answer of these bytes that is parsed only when looked at. */
   rawAnswer(init: AnswerInit, raw: { bytes: Uint8Array; form: 'openai-chat' }): Answer;
 }
@@ -103,13 +104,14 @@ class Cache implements CacheRoom {
   }
 
   async #board(exchange: Exchange, flight: Flight): Promise<Answer> {
-    const { first, answer, body } = await flight.join(exchange);
+    const { first, answer, body } = await flight.join(exchange, (facts) => this.#count(exchange, facts));
     if (answer instanceof KeptAnswer) return this.#hit(exchange, answer, 'hit');
     const given = body === undefined ? answer : this.#deps.rawAnswer(answer, { bytes: body, form: 'openai-chat' });
     if (!given.error) given.headers = { ...given.headers, 'x-hermes-cache': first ? 'miss' : 'hit' };
     exchange.answer = given;
     this.#requests.inc({ outcome: first ? 'miss' : 'joined' });
-    if (!first && given.facts) this.#count(given.facts.model, given.facts.usage);
+    // What a stream has saved is known at its end.
+    if (!first && given.facts && !given.stream && !given.error) this.#count(exchange, given.facts);
     return exchange.answer as Answer;
   }
 
@@ -118,14 +120,17 @@ class Cache implements CacheRoom {
     const answer = this.#deps.rawAnswer({ headers: { ...headers, 'x-hermes-cache': 'hit' }, facts }, { bytes: body, form: 'openai-chat' });
     exchange.answer = answer;
     this.#requests.inc({ outcome });
-    this.#count(facts.model, facts.usage);
+    this.#count(exchange, facts);
     return answer;
   }
 
-  #count(model = '', usage: Answer['facts']['usage']): void {
+  #count({ principal, caller, session, route, config }: Exchange, { model = '', upstream = '', usage }: Answer['facts']): void {
     const { input, output } = tokensOf(usage);
-    if (input > 0) this.#saved.inc({ model, direction: 'input' }, input);
-    if (output > 0) this.#saved.inc({ model, direction: 'output' }, output);
+    if (input + output === 0) return;
+    this.#saved.inc({ model, direction: 'input' }, input);
+    this.#saved.inc({ model, direction: 'output' }, output);
+    const owner = { key: principal?.id ?? '', project: caller?.project ?? '', service: caller?.service ?? '', user: caller?.user, session: session?.id };
+    this.#deps.saved({ ...owner, route: route?.rule ?? 'none', model, upstream, startedAt: this.#deps.environment.now(), tokens: input + output }, config);
   }
 
   /** In the shared store, then by meaning. */

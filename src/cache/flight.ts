@@ -17,6 +17,9 @@ export interface FlightDeps {
   awaited(): boolean;
   maxBytes: number;
 }
+/** A caller who joined was told the end of the answer. */
+export type Joined = (facts: Answer['facts']) => void;
+
 /** What one caller gets. `first`: it is the one whose request was sent. */
 export interface Landing {
   first: boolean;
@@ -54,8 +57,8 @@ export class Flight {
     return !this.#over && (this.#shared?.whole ?? true);
   }
 
-  /** Rejects when the caller leaves first. */
-  join(exchange: Exchange): Promise<Landing> {
+  /** Rejects when the caller leaves first. `joined` hears of the end of a stream that another one's request has brought. */
+  join(exchange: Exchange, joined: Joined): Promise<Landing> {
     const first = !this.#taken;
     this.#taken = true;
     this.#callers++;
@@ -73,7 +76,7 @@ export class Flight {
         (source) => {
           if (left) return;
           try {
-            const landing = this.#land(source, first);
+            const landing = this.#land(source, first, joined);
             if (!(landing.answer instanceof KeptAnswer)) stream = landing.answer.stream;
             resolve(landing);
           } catch (thrown) {
@@ -87,12 +90,12 @@ export class Flight {
     });
   }
 
-  #land(source: Answer | KeptAnswer, first: boolean): Landing {
+  #land(source: Answer | KeptAnswer, first: boolean, joined: Joined): Landing {
     if (source instanceof KeptAnswer) return { first: false, answer: source };
     const { status, headers, holdFinish, error } = source;
     const facts = first ? source.facts : { ...source.facts, requestId: undefined };
     const head = { status, headers: { ...headers }, holdFinish, error, facts };
-    if (this.#shared) return { first, answer: { ...head, stream: first ? this.#shared.open() : withFacts(this.#shared.open(), facts, source) } };
+    if (this.#shared) return { first, answer: { ...head, stream: first ? this.#shared.open() : withFacts(this.#shared.open(), facts, source, joined) } };
     return first ? { first, answer: source } : { first, answer: head, body: this.#body };
   }
 
@@ -156,11 +159,12 @@ async function pull(stream: ChunkStream, maxBytes: number): Promise<void> {
 }
 
 /** What is known of a stream only at its end is known to every reader then. */
-function withFacts(stream: ChunkStream, facts: Answer['facts'], source: Answer): ChunkStream {
+function withFacts(stream: ChunkStream, facts: Answer['facts'], source: Answer, joined: Joined): ChunkStream {
   const ended = (batch: Awaited<ReturnType<ChunkStream['read']>>): typeof batch => {
     if (batch === null) {
       const { requestId: _theirs, ...known } = source.facts;
       Object.assign(facts, known);
+      joined(facts);
     }
     return batch;
   };

@@ -16,6 +16,8 @@ export interface CostRow {
   estimated_calls: number;
   input_tokens: number;
   output_tokens: number;
+  /** A gateway of before it was counted says nothing of it. */
+  saved_tokens?: number;
   cost_usd: number;
 }
 
@@ -42,13 +44,27 @@ function change(now: number, before: number | undefined): string {
 export function printCosts(answer: CostAnswer, before: CostAnswer | undefined): string {
   const shift = before === undefined ? 0 : Date.parse(answer.from) - Date.parse(before.from);
   const costsBefore = new Map(before?.rows.map((row) => [keyOf(row, answer.by, shift), row.cost_usd]));
-  const header = [...answer.by, 'calls', 'failed', 'tokens in', 'tokens out', 'cost', 'share', '', ...(before ? ['day before'] : [])];
+  // Shown where there is an answer cache that has saved anything.
+  const saves = Boolean(answer.total.saved_tokens);
+  const header = [
+    ...answer.by,
+    'calls',
+    'failed',
+    'tokens in',
+    'tokens out',
+    ...(saves ? ['saved'] : []),
+    'cost',
+    'share',
+    '',
+    ...(before ? ['day before'] : []),
+  ];
   const line = (names: string[], row: CostRow, earlier: number | undefined, share: number): string[] => [
     ...names,
     whole(row.calls),
     whole(row.failed_calls),
     whole(row.input_tokens),
     whole(row.output_tokens),
+    ...(saves ? [whole(row.saved_tokens ?? 0)] : []),
     usd(row.cost_usd),
     `${(100 * share).toFixed(1)} %`,
     bar(share),

@@ -1,5 +1,6 @@
 import type { ChatMessage } from '../wire/chat.ts';
 import type { ModelCall, Span } from './exchange.ts';
+import type { LedgerCounts } from './ledger-counts.ts';
 
 export interface StoredMessage {
   message: ChatMessage;
@@ -59,7 +60,7 @@ export interface SessionSummary {
   models: string[];
 }
 /** Hourly sums, keyed by everything that a report groups by. Counts are whole numbers, money integer nano-dollars. */
-export interface LedgerRow {
+export interface LedgerRow extends LedgerCounts {
   hour: string; // 2026-11-30T17:00Z
   project: string;
   service: string;
@@ -70,13 +71,6 @@ export interface LedgerRow {
   model: string;
   upstream: string;
   shadow: boolean;
-  calls: number;
-  failed_calls: number;
-  estimated_calls: number;
-  input_tokens: number;
-  cached_tokens: number;
-  output_tokens: number;
-  reasoning_tokens: number;
   cost_nano_usd: bigint;
 }
 export interface TraceRecord {

@@ -42,3 +42,9 @@ export interface ModelCall {
   costNanoUsd: number | undefined;
   shadow: boolean;
 }
+
+/** An answer that was given again instead of being made anew: no model was asked, and nothing is owed. */
+export interface SavedAnswer extends Pick<ModelCall, 'startedAt' | 'model' | 'upstream' | 'route' | 'service' | 'project' | 'user' | 'session' | 'key'> {
+  /** Input and output of when it was made. */
+  tokens: number;
+}

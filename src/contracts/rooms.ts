@@ -13,6 +13,7 @@ import type {
   Principal,
   Reservation,
   RouteDecision,
+  SavedAnswer,
   SessionTurn,
   UpstreamTarget,
 } from './exchange.ts';
@@ -329,6 +330,9 @@ export interface AccountingRoom {
   record(call: ModelCall, config: Config): void;
   /** `config`: of the exchange that made the call. */
   onCall(listener: (call: ModelCall, config: Config) => void): void;
+  /** An answer of the cache: tells its listeners. */
+  saved(answer: SavedAnswer, config: Config): void;
+  onSaved(listener: (answer: SavedAnswer, config: Config) => void): void;
   price(config: Config, call: ModelCall): number | undefined;
   /** Before a call: throws `model_unpriced` where `cost.unpriced` refuses what has no price. */
   checkPriced(config: Config, attempt: Pick<Attempt, 'model' | 'upstream'>): void;

@@ -81,8 +81,8 @@ describe('hermes-cli cost', () => {
 describe('hermes-cli cost report --url', () => {
   let app: RunningApp;
   before(async () => {
-    app = await startApp({ models: [{ id: 'fast_model', provider: 'simulator', pricing: { input_per_million: 1, output_per_million: 1 } }] });
-    await app.chat({ messages: user('hello') });
+    app = await startApp({ models: [{ id: 'fast_model', provider: 'simulator', pricing: { input_per_million: 1, output_per_million: 1 } }], cache: {} });
+    for (let time = 0; time < 3; time++) await app.chat({ messages: user('hello'), temperature: 0 });
   });
   after(() => app.stop());
   it('asks the gateway that runs there', async () => {
@@ -92,7 +92,10 @@ describe('hermes-cli cost report --url', () => {
       cli(['report', '--url', app.base, '--format', 'xml']),
     ]);
     assert.equal(good.code, 0, good.err);
-    assert.match(good.out, /^default +1 +0 /m);
+    const { total } = (await app.fetch('/admin/costs')).json as { total: { calls: number; input_tokens: number; output_tokens: number; saved_tokens: number } };
+    assert.equal(total.saved_tokens, 2 * (total.input_tokens + total.output_tokens));
+    assert.match(good.out, /tokens out +saved +cost/);
+    assert.match(good.out, new RegExp(`^default +1 +0 +${total.input_tokens} +${total.output_tokens} +${total.saved_tokens} `, 'm'));
     assert.deepEqual([refused.code, format.code], [1, 1]);
     assert.match(refused.err, /answered 401/);
     assert.match(format.err, /--format is table, json or csv/);

@@ -37,6 +37,24 @@ describe('the ledger', () => {
     );
     assert.equal(rows[1]?.shadow, true);
   });
+  it('books what the answer cache has saved beside what was spent, and no call', async () => {
+    const cold = fakeLedgerStore();
+    const ledger = new Ledger({ cold, log: recordLog(), environment });
+    const call = makeCall();
+    ledger.add(call, ZONE);
+    for (const tokens of [15, 27]) ledger.addSaved({ ...call, tokens }, ZONE);
+    ledger.addSaved({ ...call, user: 'u2', tokens: 4 }, ZONE);
+    await ledger.flush();
+    assert.deepEqual(
+      [...cold.batches.values()]
+        .flat()
+        .map(({ user, calls, input_tokens, saved_tokens, cost_nano_usd }) => [user, calls, input_tokens, saved_tokens, cost_nano_usd]),
+      [
+        ['u1', 1, 100, 42, 1000n],
+        ['u2', 0, 0, 4, 0n],
+      ],
+    );
+  });
   it('books by the start of the call', async () => {
     const cold = fakeLedgerStore();
     const ledger = new Ledger({ cold, log: recordLog(), environment });

@@ -130,14 +130,18 @@ describe('a report', () => {
       cached_tokens: 0,
       output_tokens: 10,
       reasoning_tokens: 0,
+      saved_tokens: 0,
       cost_nano_usd: 7,
       cost_usd: 0.000000007,
     });
     assert.deepEqual([json.total.calls, json.total.cost_nano_usd, json.total.cost_usd], [3, 109, 0.000000109]);
     const lines = toCsv(made).trimEnd().split('\r\n');
-    assert.equal(lines[0], 'user,model,calls,failed_calls,estimated_calls,input_tokens,cached_tokens,output_tokens,reasoning_tokens,cost_nano_usd,cost_usd');
-    assert.equal(lines[1], 'u1,fast_model,2,1,1,101,0,10,0,102,0.000000102');
-    assert.equal(lines[2], `"'=cmd()|""x""",smart_model,1,0,0,100,0,10,0,7,0.000000007`, 'no spreadsheet runs what a user calls itself');
+    assert.equal(
+      lines[0],
+      'user,model,calls,failed_calls,estimated_calls,input_tokens,cached_tokens,output_tokens,reasoning_tokens,cost_nano_usd,cost_usd,saved_tokens',
+    );
+    assert.equal(lines[1], 'u1,fast_model,2,1,1,101,0,10,0,102,0.000000102,0');
+    assert.equal(lines[2], `"'=cmd()|""x""",smart_model,1,0,0,100,0,10,0,7,0.000000007,0`, 'no spreadsheet runs what a user calls itself');
   });
   it('keeps every digit of sums beyond 2^53', () => {
     const nano = 2n ** 60n + 1n;
@@ -149,6 +153,7 @@ describe('a report', () => {
       cached_tokens: 0,
       output_tokens: 0,
       reasoning_tokens: 0,
+      saved_tokens: 0,
       cost_nano_usd: nano,
     };
     const text = stringifyJson(toJsonReport({ query: parse(''), rows: [], total: sums }, ZONE));

@@ -1,7 +1,7 @@
 import { createCacheRoom } from '../../src/cache/cache-room.ts';
 import type { Config } from '../../src/contracts/config.ts';
 import { HermesError } from '../../src/contracts/errors.ts';
-import type { AnswerInit, Exchange } from '../../src/contracts/exchange.ts';
+import type { AnswerInit, Exchange, SavedAnswer } from '../../src/contracts/exchange.ts';
 import type { HotStore } from '../../src/contracts/hot-store.ts';
 import { ExchangeAnswer, rawAnswer } from '../../src/pipeline/answer.ts';
 import { compose } from '../../src/pipeline/compose.ts';
@@ -36,7 +36,17 @@ export function cached(
   const config = makeConfig({ cache: more.cache ?? {} });
   const metrics = createMetrics();
   const embed = more.embed ?? (async () => undefined);
-  const room = createCacheRoom({ hot: more.hot ?? memoryHot(), log: keepLog([]), metrics, environment, offeredTools: () => [], embed, rawAnswer });
+  const room = createCacheRoom({
+    hot: more.hot ?? memoryHot(),
+    log: keepLog([]),
+    metrics,
+    environment,
+    offeredTools: () => [],
+    embed,
+    saved: (answer) => saved.push(answer),
+    rawAnswer,
+  });
+  const saved: SavedAnswer[] = [];
   let calls = 0;
   const pipeline = compose(
     [{ name: 'cache', optional: false, hooks: { handle: (exchange, next) => room.serve(exchange, next) }, local: undefined }],
@@ -48,6 +58,7 @@ export function cached(
   );
   return {
     metrics,
+    saved,
     get calls() {
       return calls;
     },

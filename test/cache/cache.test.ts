@@ -58,6 +58,17 @@ describe('the answer cache', () => {
     assert.equal(await metric('hermes_cache_tokens_saved_total'), before + 15);
   });
 
+  it('books them for whoever had the answer, also of streams that were joined, and no money', async () => {
+    upstream.on('fake', (reply, { body }) => reply.completion({ content: `echo: ${body.messages.at(-1)?.content}` }, { delayMs: 30 }));
+    const stream = { stream: true, stream_options: { include_usage: true } };
+    await Promise.all(Array.from({ length: 5 }, () => ask('books', { ...stream, user: 'saver' })));
+    await ask('books', { user: 'saver' });
+    const { rows } = (await app.fetch('/admin/costs?by=user,model,upstream')).json as { rows: Record<string, unknown>[] };
+    const { calls, input_tokens, output_tokens, saved_tokens } = rows.find((row) => row.user === 'saver') ?? {};
+    assert.deepEqual([calls, Number(input_tokens) + Number(output_tokens), saved_tokens], [1, 15, 5 * 15]);
+    assert.equal(rows.filter((row) => row.user === 'saver').length, 1);
+  });
+
   it('serves a stream from a whole answer and a whole answer from a stream', async () => {
     const usage = { stream: true, stream_options: { include_usage: true } };
     const streamed = await ask('both ways', usage);

@@ -259,7 +259,17 @@ function values(get: () => ColdStore): void {
 
 const ROW: LedgerRow = {
   ...{ hour: '2026-11-30T17:00Z', project: 'shop', service: 'support', user: 'u1', session: 's1', key: 'k1', route: 'r1', model: 'm1', upstream: 'up1' },
-  ...{ shadow: false, calls: 1, failed_calls: 0, estimated_calls: 0, input_tokens: 10, cached_tokens: 1, output_tokens: 5, reasoning_tokens: 2 },
+  ...{
+    shadow: false,
+    calls: 1,
+    failed_calls: 0,
+    estimated_calls: 0,
+    input_tokens: 10,
+    cached_tokens: 1,
+    output_tokens: 5,
+    reasoning_tokens: 2,
+    saved_tokens: 3,
+  },
   cost_nano_usd: 9_007_199_254_740_993n,
 };
 function ledger(get: () => ColdStore): void {
@@ -270,10 +280,10 @@ function ledger(get: () => ColdStore): void {
     await get().addToLedger('b2', [ROW, { ...ROW, hour: '2026-11-30T18:00Z' }, { ...ROW, shadow: true }]);
     const byUser = await get().readLedger({ ...window, by: ['user', 'service'], shadow: 'without' });
     assert.deepEqual(
-      byUser.map(({ user, service, calls, cost_nano_usd }) => [user, service, calls, cost_nano_usd]),
+      byUser.map(({ user, service, calls, saved_tokens, cost_nano_usd }) => [user, service, calls, saved_tokens, cost_nano_usd]),
       [
-        ['u"2\u0000', 'support', 1, ROW.cost_nano_usd],
-        ['u1', 'support', 3, 3n * ROW.cost_nano_usd],
+        ['u"2\u0000', 'support', 1, 3, ROW.cost_nano_usd],
+        ['u1', 'support', 3, 9, 3n * ROW.cost_nano_usd],
       ],
     );
     assert.deepEqual(byUser[0], { ...ROW, hour: '', project: '', user: 'u"2\u0000', session: '', key: '', route: '', model: '', upstream: '' });

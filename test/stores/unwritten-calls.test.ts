@@ -8,7 +8,7 @@ import createSqljsStore from '../../src/stores/cold/sqljs.ts';
 import { temporaryFolder } from '../services.ts';
 import { recordLog, storeOptions } from './fixture.ts';
 
-const none = { calls: 0, failed_calls: 0, estimated_calls: 0, input_tokens: 0, cached_tokens: 0, output_tokens: 0, reasoning_tokens: 0 };
+const none = { calls: 0, failed_calls: 0, estimated_calls: 0, input_tokens: 0, cached_tokens: 0, output_tokens: 0, reasoning_tokens: 0, saved_tokens: 0 };
 const call = (user: string, more: Partial<LedgerRow> = {}): LedgerRow => ({
   ...{ hour: '2026-11-30T12:00Z', project: 'p', service: 's', user, session: '', key: 'k', route: 'r', model: 'm', upstream: 'u', shadow: false },
   ...{ ...none, calls: 1, input_tokens: 10, output_tokens: 5, cost_nano_usd: 9_007_199_254_740_993n },

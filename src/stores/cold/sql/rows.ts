@@ -1,4 +1,5 @@
 import type { ColdSession, FoundTurn, LedgerRow, Page, SessionSummary, StoredMessage, TraceRecord, TurnRecord } from '../../../contracts/cold-store.ts';
+import { LEDGER_COUNTS, toLedgerCounts } from '../../../contracts/ledger-counts.ts';
 import type { ChatMessage } from '../../../wire/chat.ts';
 import { parseJson } from '../../../wire/json.ts';
 import { LEDGER_KEYS } from './statements.ts';
@@ -131,18 +132,12 @@ export function mergeLedger(rows: readonly LedgerRow[]): LedgerRow[] {
   return [...merged].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
 }
 function addLedgerRow(sum: LedgerRow, row: LedgerRow): void {
-  sum.calls += row.calls;
-  sum.failed_calls += row.failed_calls;
-  sum.estimated_calls += row.estimated_calls;
-  sum.input_tokens += row.input_tokens;
-  sum.cached_tokens += row.cached_tokens;
-  sum.output_tokens += row.output_tokens;
-  sum.reasoning_tokens += row.reasoning_tokens;
+  for (const name of LEDGER_COUNTS) sum[name] += row[name];
   sum.cost_nano_usd += row.cost_nano_usd;
 }
 /** In the order of ADD_TO_LEDGER. Throws on what no engine may take in: sums stay whole. */
 export function ledgerValues(row: LedgerRow): (string | number)[] {
-  const counts = [row.calls, row.failed_calls, row.estimated_calls, row.input_tokens, row.cached_tokens, row.output_tokens, row.reasoning_tokens];
+  const counts = LEDGER_COUNTS.map((name) => row[name]);
   if (!counts.every(Number.isSafeInteger) || row.cost_nano_usd > MAX_COUNT || row.cost_nano_usd < -MAX_COUNT)
     throw new Error('a ledger row has a count that is not a whole number');
   const names = [row.hour, row.project, row.service, row.user, row.session, row.key, row.route, row.model, row.upstream].map(encodeText);
@@ -160,14 +155,8 @@ export function toLedgerRow(row: Row): LedgerRow {
     model: text(row[7]),
     upstream: text(row[8]),
     shadow: number(row[9]) === 1,
-    calls: number(row[10]),
-    failed_calls: number(row[11]),
-    estimated_calls: number(row[12]),
-    input_tokens: number(row[13]),
-    cached_tokens: number(row[14]),
-    output_tokens: number(row[15]),
-    reasoning_tokens: number(row[16]),
-    cost_nano_usd: BigInt(String(row[17])),
+    ...toLedgerCounts((_, index) => number(row[LEDGER_KEYS.length + index])),
+    cost_nano_usd: BigInt(String(row[LEDGER_KEYS.length + LEDGER_COUNTS.length])),
   };
 }
 export function checkLedgerColumns(by: readonly string[]): void {

@@ -24,6 +24,7 @@ export function migrations(dialect: Dialect): Migration[] {
       ],
     },
     { version: 3, statements: ["CREATE INDEX ledger_by_session ON ledger (session, project) WHERE session <> ''"] },
+    { version: 4, statements: ['ALTER TABLE ledger ADD COLUMN saved_tokens BIGINT NOT NULL DEFAULT 0'] },
   ];
 }
 

@@ -1,4 +1,5 @@
 import type { LedgerQuery, TraceQuery } from '../../../contracts/cold-store.ts';
+import { LEDGER_COUNTS } from '../../../contracts/ledger-counts.ts';
 
 /** Reading and simple writing, in the SQL that both engines speak; `$n` is rewritten for SQLite. Every one goes by an index. */
 
@@ -59,17 +60,18 @@ export const SWEEP_VALUES = 'DELETE FROM stored_values WHERE expires_at <= $1';
 export const SWEEP_BATCHES = 'DELETE FROM ledger_batches WHERE at < $1';
 
 export const CLAIM_BATCH = 'INSERT INTO ledger_batches (batch_id, at) VALUES ($1, $2) ON CONFLICT (batch_id) DO NOTHING';
-const LEDGER_COUNTS = ['calls', 'failed_calls', 'estimated_calls', 'input_tokens', 'cached_tokens', 'output_tokens', 'reasoning_tokens', 'cost_nano_usd'];
+const LEDGER_SUMS = [...LEDGER_COUNTS, 'cost_nano_usd'];
 export const LEDGER_KEYS = ['hour', 'project', 'service', 'user', 'session', 'key', 'route', 'model', 'upstream', 'shadow'] as const;
 /** `user` is a reserved word of PostgreSQL's. */
 const quoted = (column: string): string => `"${column}"`;
-const LEDGER_COLUMNS = [...LEDGER_KEYS, ...LEDGER_COUNTS];
+const LEDGER_COLUMNS = [...LEDGER_KEYS, ...LEDGER_SUMS];
+const COST = LEDGER_COLUMNS.length - 1;
 const INTO_LEDGER = `INSERT INTO ledger (${LEDGER_COLUMNS.map(quoted).join(', ')})`;
 const ADDED_TO_LEDGER = `
   ON CONFLICT (${LEDGER_KEYS.map(quoted).join(', ')})
-  DO UPDATE SET ${LEDGER_COUNTS.map((count) => `${count} = ledger.${count} + excluded.${count}`).join(', ')}`;
+  DO UPDATE SET ${LEDGER_SUMS.map((count) => `${count} = ledger.${count} + excluded.${count}`).join(', ')}`;
 export const ADD_TO_LEDGER = `${INTO_LEDGER}
-  VALUES (${LEDGER_COLUMNS.map((_, index) => (index === 17 ? 'CAST($18 AS BIGINT)' : `$${index + 1}`)).join(', ')}) ${ADDED_TO_LEDGER}`;
+  VALUES (${LEDGER_COLUMNS.map((_, index) => (index === COST ? `CAST($${index + 1} AS BIGINT)` : `$${index + 1}`)).join(', ')}) ${ADDED_TO_LEDGER}`;
 /** PostgreSQL's: any number of rows, one array a column. */
 export const ADD_MANY_TO_LEDGER = `${INTO_LEDGER}
   SELECT * FROM unnest(${LEDGER_COLUMNS.map((_, index) => `$${index + 1}::${index < 9 ? 'TEXT' : index === 9 ? 'SMALLINT' : 'BIGINT'}[]`).join(', ')})
@@ -84,7 +86,7 @@ export function readLedger({ from, to, by, shadow, project, session }: LedgerQue
   // The second half is the index's own condition: without it no planner takes that index.
   if (session !== undefined) where.push(`session = $${values.push(encode(session))}${session === '' ? '' : " AND session <> ''"}`);
   const keys = LEDGER_KEYS.map((key) => (by.includes(key) ? quoted(key) : `${key === 'shadow' ? (shadow === 'only' ? 1 : 0) : "''"} AS ${quoted(key)}`));
-  const sums = LEDGER_COUNTS.map((count) => `CAST(SUM(${count}) AS TEXT) AS ${count}`);
+  const sums = LEDGER_SUMS.map((count) => `CAST(SUM(${count}) AS TEXT) AS ${count}`);
   const grouped = by.map(quoted).join(', ');
   const sql = `SELECT ${[...keys, ...sums].join(', ')} FROM ledger WHERE ${where.join(' AND ')}
     ${grouped === '' ? 'HAVING COUNT(*) > 0' : `GROUP BY ${grouped} ORDER BY ${grouped}`}`;

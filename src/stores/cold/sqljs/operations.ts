@@ -111,11 +111,14 @@ function deleteSessionsBefore(db: SqliteDatabase, at: number): number {
 function addToLedger(
   db: SqliteDatabase,
   batchId: string,
-  ledgerRows: readonly (Omit<LedgerRow, 'cost_nano_usd'> & { cost_nano_usd: string })[],
+  ledgerRows: readonly (Omit<LedgerRow, 'cost_nano_usd' | 'saved_tokens'> & { cost_nano_usd: string; saved_tokens?: number })[],
   at: number,
 ): number {
   if (db.run(sql.CLAIM_BATCH, [encodeText(batchId), at]) === 0) return 0;
-  return eachAlone(db, ledgerRows, (row) => db.run(sql.ADD_TO_LEDGER, rows.ledgerValues({ ...row, cost_nano_usd: BigInt(row.cost_nano_usd) })));
+  // A journal of before they were counted has none.
+  return eachAlone(db, ledgerRows, ({ saved_tokens = 0, cost_nano_usd, ...row }) =>
+    db.run(sql.ADD_TO_LEDGER, rows.ledgerValues({ ...row, saved_tokens, cost_nano_usd: BigInt(cost_nano_usd) })),
+  );
 }
 
 /** One record that the database refuses does not take its neighbours along. */

@@ -1,6 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { LedgerRow } from '../../../contracts/cold-store.ts';
+import { LEDGER_COUNTS, type LedgerCounts, toLedgerCounts } from '../../../contracts/ledger-counts.ts';
 
 /**
  * Calls that are booked and not in the database yet: a file a batch beside it, `hermes.db.calls-ID`, appended to in the thread that
@@ -17,12 +18,7 @@ export interface UnwrittenCalls {
 
 /** The store is away for long, or the disk is full: what comes then lives in memory alone. */
 const MOST_BYTES = 64 * 2 ** 20;
-const COUNTS = ['calls', 'failed_calls', 'estimated_calls', 'input_tokens', 'cached_tokens', 'output_tokens', 'reasoning_tokens'] as const;
-const NONE = {
-  ...{ calls: 0, failed_calls: 0, estimated_calls: 0 },
-  ...{ input_tokens: 0, cached_tokens: 0, output_tokens: 0, reasoning_tokens: 0, cost_nano_usd: 0n },
-};
-type Key = Omit<LedgerRow, (typeof COUNTS)[number] | 'cost_nano_usd'>;
+type Key = Omit<LedgerRow, keyof LedgerCounts | 'cost_nano_usd'>;
 
 interface OpenFile {
   batchId: string;
@@ -52,7 +48,7 @@ export function createUnwrittenCalls(databaseFile: string, failed: (error: unkno
       open.lines.set(line, number);
       text = `${JSON.stringify(toKey(call))}\n`;
     }
-    text += `[${number},${COUNTS.map((name) => call[name]).join()},${call.cost_nano_usd}]\n`;
+    text += `[${number},${LEDGER_COUNTS.map((name) => call[name]).join()},${call.cost_nano_usd}]\n`;
     open.bytes += writeSync(open.descriptor, text);
   };
   return {
@@ -83,6 +79,9 @@ function toKey({ hour, project, service, user, session, key, route, model, upstr
   return { hour, project, service, user, session, key, route, model, upstream, shadow };
 }
 
+/** One count less was written by the versions before `saved_tokens`. */
+const LINE = /^\[\d+(?:,-?\d+){8,9}\]$/;
+
 /** Up to what is no line: a full disk, or a power cut, ended the file there. */
 function parseCalls(text: string): LedgerRow[] {
   const rows: LedgerRow[] = [];
@@ -90,13 +89,14 @@ function parseCalls(text: string): LedgerRow[] {
     if (line.startsWith('{')) {
       const key = parseKey(line);
       if (key === undefined) break;
-      rows.push({ ...key, ...NONE });
+      rows.push({ ...key, ...toLedgerCounts(() => 0), cost_nano_usd: 0n });
     } else {
-      const counts = /^\[\d+(?:,-?\d+){8}\]$/.test(line) ? line.slice(1, -1).split(',') : [];
-      const row = rows[Number(counts[0])];
-      if (row === undefined) break;
-      for (const [at, name] of COUNTS.entries()) row[name] += Number(counts[at + 1]);
-      row.cost_nano_usd += BigInt(counts.at(-1) ?? 0);
+      const [number, ...counts] = LINE.test(line) ? line.slice(1, -1).split(',') : [];
+      const row = rows[Number(number)];
+      const cost = counts.pop();
+      if (row === undefined || cost === undefined) break;
+      for (const [at, name] of LEDGER_COUNTS.entries()) row[name] += Number(counts[at] ?? 0);
+      row.cost_nano_usd += BigInt(cost);
     }
   }
   return rows;
