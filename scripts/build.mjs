@@ -9,5 +9,11 @@ const compiler = join(root, 'node_modules', '.bin', 'tsc');
 if (existsSync(compiler)) {
   rmSync(join(root, 'dist'), { recursive: true, force: true });
   execFileSync(compiler, ['-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' });
-  if (existsSync(join(root, 'console', 'public'))) cpSync(join(root, 'console', 'public'), join(root, 'dist', 'console'), { recursive: true });
+  if (existsSync(join(root, 'console', 'public'))) {
+    const [built, library] = [join(root, 'dist', 'console'), join(root, 'node_modules', 'uplot', 'dist')];
+    cpSync(join(root, 'console', 'public'), built, { recursive: true });
+    cpSync(join(library, 'uPlot.iife.min.js'), join(built, 'uplot.js'));
+    cpSync(join(library, 'uPlot.min.css'), join(built, 'uplot.css'));
+    cpSync(join(library, '..', 'LICENSE'), join(built, 'uplot.LICENSE'));
+  }
 }

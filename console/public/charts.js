@@ -1,32 +1,4 @@
-import { h, svg } from './dom.js';
-
-/** Lines over time. `series`: `{ label, kind, points: [[milliseconds, value]] }`; `format` writes a value. */
-export function lineChart(label, series, { format = String, height = 150 } = {}) {
-  const width = 560;
-  const [left, right, top, bottom] = [4, 4, 10, 4];
-  const points = series.flatMap((one) => one.points).filter(([, value]) => Number.isFinite(value));
-  const last = series.map((one) => ({ ...one, value: one.points.findLast(([, value]) => Number.isFinite(value))?.[1] }));
-  const legend = h(
-    'div',
-    { class: 'legend' },
-    last.map((one) => h('span', { class: `key ${one.kind}` }, `${one.label} `, h('b', {}, one.value === undefined ? '–' : format(one.value)))),
-  );
-  const times = points.map(([at]) => at);
-  const [from, to] = [Math.min(...times), Math.max(...times)];
-  const most = Math.max(1e-9, ...points.map(([, value]) => value));
-  const x = (at) => left + ((width - left - right) * (at - from)) / Math.max(1, to - from);
-  const y = (value) => height - bottom - ((height - top - bottom) * value) / most;
-  const drawn = series.map(({ kind, points: own }) => {
-    const good = own.filter(([, value]) => Number.isFinite(value));
-    if (good.length < 2) return undefined;
-    const path = good.map(([at, value], index) => `${index === 0 ? 'M' : 'L'}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join('');
-    return svg('path', { d: path, class: `line ${kind}`, 'vector-effect': 'non-scaling-stroke' });
-  });
-  const grid = [0, 0.5, 1].map((part) => svg('line', { x1: left, x2: width - right, y1: y(most * part), y2: y(most * part), class: 'grid' }));
-  const chart = svg('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', class: 'chart', role: 'img', 'aria-label': label }, grid, drawn);
-  const top_ = points.length > 0 ? format(most) : '';
-  return h('div', { class: 'chart-box' }, legend, h('div', { class: 'chart-frame' }, h('span', { class: 'chart-top' }, top_), chart));
-}
+import { h } from './dom.js';
 
 /** Bars with their values beside them. `rows`: `{ label, value, note, compare }`. */
 export function bars(rows, { format = String } = {}) {

@@ -12,7 +12,7 @@ export function milliseconds(value) {
 }
 export function usd(value) {
   if (!Number.isFinite(value)) return '–';
-  return `$${value.toLocaleString(locale(), { minimumFractionDigits: 2, maximumFractionDigits: value !== 0 && value < 1 ? 6 : 2 })}`;
+  return `$${value.toLocaleString(locale(), { minimumFractionDigits: 2, maximumFractionDigits: value === 0 || value >= 1 ? 2 : value < 0.01 ? 6 : 4 })}`;
 }
 export function percent(part) {
   return Number.isFinite(part) ? `${number(part * 100, part < 0.1 ? 1 : 0)} %` : '–';

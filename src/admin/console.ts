@@ -16,8 +16,14 @@ const HEADERS = {
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-cache',
 };
+const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 /** Beside the sources in development, beside the compiled code in a package. */
-const FOLDERS = ['../../console/public', '../../../dist/console'].map((folder) => fileURLToPath(new URL(folder, import.meta.url)));
+const FOLDERS = ['../../console/public', '../../../dist/console'].map(here);
+/** The charts' library: in development where its package is; the build puts it beside the console. */
+const LIBRARY: Readonly<Record<string, string>> = {
+  '/uplot.js': here('../../node_modules/uplot/dist/uPlot.iife.min.js'),
+  '/uplot.css': here('../../node_modules/uplot/dist/uPlot.min.css'),
+};
 
 export interface ConsoleFile {
   contentType: string;
@@ -30,9 +36,8 @@ export function serveConsole(path: string): ConsoleFile | undefined {
   const name = normalize(path.slice('/console'.length) || '/index.html').replace(/^\/$/, '/index.html');
   const contentType = TYPES[extname(name)];
   if (contentType === undefined || name.includes('..')) return undefined;
-  for (const folder of FOLDERS) {
-    const file = join(folder, name);
-    if (existsSync(file)) return { contentType, bytes: readFileSync(file), headers: HEADERS };
+  for (const file of [...FOLDERS.map((folder) => join(folder, name)), LIBRARY[name]]) {
+    if (file !== undefined && existsSync(file)) return { contentType, bytes: readFileSync(file), headers: HEADERS };
   }
   return undefined;
 }

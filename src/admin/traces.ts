@@ -60,9 +60,13 @@ async function exportTraces(source: TraceSource, query: URLSearchParams): Promis
   return views;
 }
 
-/** By `x-request-id`, else the newest under that request id. */
+/** A W3C trace id that hermes made itself is the `x-request-id` without its dashes. */
+const TRACE_ID = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/;
+
+/** By `x-request-id` (with or without its dashes), else the newest under that request id. */
 export async function showTrace(source: TraceSource, id: string): Promise<Record<string, unknown>> {
-  const trace = (await source.get(id)) ?? (await source.list({ limit: 1, requestId: id })).data[0];
+  const asked = id.replace(TRACE_ID, '$1-$2-$3-$4-$5');
+  const trace = (await source.get(asked)) ?? (await source.list({ limit: 1, requestId: id })).data[0];
   if (trace === undefined) throw new HermesError('not_found', 'There is no trace of that id; ids are what x-request-id says, and are kept trace.keep_days.');
   return toTraceView(trace);
 }

@@ -298,6 +298,17 @@ export interface UpstreamState {
   /** ISO 8601; when an open breaker lets its probe through, or a 429 ends. */
   until?: string;
   models: string[];
+  /** By model, as far as models list it: what share of its traffic it is meant to get. */
+  weights: { model: string; weight: number }[];
+  /** What its breaker did while this process ran, newest first. */
+  changes: StateChange[];
+}
+export interface StateChange {
+  /** ISO 8601. */
+  at: string;
+  from: UpstreamState['state'];
+  to: UpstreamState['state'];
+  consecutive_failures: number;
 }
 
 export interface ContextRoom {

@@ -1,7 +1,7 @@
 import type { Config } from '../contracts/config.ts';
 import type { UpstreamTarget } from '../contracts/exchange.ts';
 import type { HotStore } from '../contracts/hot-store.ts';
-import type { UpstreamState } from '../contracts/rooms.ts';
+import type { StateChange, UpstreamState } from '../contracts/rooms.ts';
 import type { Environment, Gauge, Log, Metrics } from '../contracts/telemetry.ts';
 import { Breaker, type BreakerState, type Permit } from './breaker.ts';
 import { type BreakerLimits, DEFAULT_LIMITS, gatherLimits } from './breaker-limits.ts';
@@ -23,7 +23,11 @@ interface Entry {
   /** As it was last called: the name in logs and metrics. */
   id: string;
   told: BreakerState;
+  /** Newest first. */
+  changes: StateChange[];
 }
+/** Kept of each upstream. */
+const MOST_CHANGES = 50;
 
 /** One breaker an upstream, keyed by its identity, shared by the models that use it; lives on across reloads. */
 export class Breakers {
@@ -109,7 +113,10 @@ export class Breakers {
       const { breaker } = entry;
       const state = stateOf(target, breaker, now);
       const until = state === 'open' ? breaker.openUntil : state === 'set_aside' ? breaker.asideUntil : 0;
-      const models = [...config.registry.models.values()].filter(({ upstreams }) => upstreams.some(({ identity }) => identity === target.identity));
+      const weights = [...config.registry.models.values()].flatMap(({ id: model, upstreams }) => {
+        const own = upstreams.find(({ identity }) => identity === target.identity);
+        return own ? [{ model, weight: own.weight }] : [];
+      });
       return {
         id: target.id,
         identity: target.identity,
@@ -118,7 +125,9 @@ export class Breakers {
         state,
         consecutive_failures: breaker.failures,
         ...(until > 0 ? { until: new Date(until).toISOString() } : {}),
-        models: models.map(({ id: model }) => model),
+        models: weights.map(({ model }) => model),
+        weights,
+        changes: entry.changes,
       };
     });
   }
@@ -135,7 +144,7 @@ export class Breakers {
   #entry(target: UpstreamTarget): Entry {
     let entry = this.#entries.get(target.identity);
     if (entry === undefined) {
-      entry = { breaker: new Breaker(), id: target.id, told: 'closed' };
+      entry = { breaker: new Breaker(), id: target.id, told: 'closed', changes: [] };
       this.#entries.set(target.identity, entry);
       this.#gauge.set({ upstream: target.id }, GAUGE.closed);
     }
@@ -163,6 +172,8 @@ export class Breakers {
   #tell(entry: Entry, now: number): void {
     const state = entry.breaker.state(now);
     if (state === entry.told) return;
+    const change = { at: new Date(now).toISOString(), from: entry.told, to: state, consecutive_failures: entry.breaker.failures };
+    entry.changes = [change, ...entry.changes].slice(0, MOST_CHANGES);
     entry.told = state;
     this.#gauge.set({ upstream: entry.id }, GAUGE[state]);
     const level = state === 'open' || state === 'set_aside' ? 'warn' : 'info';

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import axe from 'axe-core';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { KEY, user } from '../app-kit.ts';
 import { skipWithout } from '../services.ts';
@@ -10,6 +11,8 @@ import { type BusyApp, startBusyApp } from '../telemetry/busy-app.ts';
 
 /** Kept for whoever wants to look. */
 const SHOTS = fileURLToPath(new URL('../../coverage/console', import.meta.url));
+/** https://github.com/dequelabs/axe-core: run by the browser's own tools, since the page's policy lets no other script in. */
+const AXE = axe.source;
 const MARKUP = '<script>document.title="broken"</script>';
 
 /** What each page must show after traffic: a text that only data can bring. */
@@ -24,6 +27,7 @@ const SHOWS: Record<string, RegExp> = {
   shadow: /vip → default/,
 };
 
+const PAGES = Object.keys(SHOWS);
 const WITH_BROWSER = skipWithout('chromium');
 let app: BusyApp;
 let browser: Browser;
@@ -58,6 +62,19 @@ const signIn = async (page: Page, key = KEY): Promise<void> => {
 const enter = async (page: Page): Promise<void> => {
   await signIn(page);
   await page.locator('nav').waitFor();
+};
+/** What axe finds wrong with the page as it is now, without what is only a matter of taste. */
+const findings = async (page: Page): Promise<string[]> => {
+  await page.evaluate(AXE);
+  const found = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
+    violations: { id: string; impact: string; nodes: { html: string; failureSummary: string }[] }[];
+  };
+  return found.violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical' || impact === 'moderate')
+    .map(
+      ({ id, impact, nodes }) =>
+        `${impact} ${id}: ${nodes.map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary.slice(0, 300)}`).join(' | ')}`,
+    );
 };
 const go = async (page: Page, place: string): Promise<void> => {
   await page.evaluate(`location.hash = ${JSON.stringify(`#/${place}`)}`);
@@ -118,7 +135,90 @@ describe('the console in a real browser', WITH_BROWSER, () => {
     await row.locator('.badge', { hasText: 'drained' }).waitFor({ timeout: 8000 });
     await row.getByRole('button', { name: 'Reset' }).click();
     await row.locator('.badge', { hasText: 'closed' }).waitFor({ timeout: 8000 });
+    // What its breaker did, also before anybody looked, and its share of the model that lists it.
+    await page.locator('.turns li', { hasText: 'broken' }).filter({ hasText: 'closed → open' }).first().waitFor({ timeout: 8000 });
+    await page.locator('.turns li', { hasText: 'backup' }).filter({ hasText: 'drained → closed' }).first().waitFor({ timeout: 8000 });
+    assert.match((await row.textContent()) ?? '', /pair 1 \(50 %\)/);
     await page.close();
+  });
+
+  it('draws its lines, tells what was trimmed, and compares a day with any other', async () => {
+    const page = await open();
+    await enter(page);
+    await page.locator('.u-legend', { hasText: 'p95' }).waitFor({ timeout: 8000 });
+    assert.equal(await page.locator('.line-chart canvas').count(), 2);
+    await go(page, 'sessions/default/talk-1');
+    await page.locator('.bubble.user', { hasText: 'turn 0' }).locator('.badge', { hasText: 'left out of the last turn' }).waitFor({ timeout: 8000 });
+    assert.equal(await page.locator('.bubble.user', { hasText: 'turn 3' }).locator('.badge', { hasText: 'left out' }).count(), 0);
+    assert.match((await page.locator('.bubble.user', { hasText: 'turn 3' }).first().textContent()) ?? '', /\d+ Tokens/i);
+    await go(page, 'costs');
+    const today = new Date().toISOString().slice(0, 10);
+    await page.fill('input[name=compare]', today);
+    await page.locator('main', { hasText: `Faint: ${today}` }).waitFor({ timeout: 8000 });
+    assert.ok((await page.locator('.bar.before').count()) > 0);
+    await page.selectOption('select[name=by]', 'model');
+    await page.locator('main', { hasText: 'fast_model' }).waitFor({ timeout: 8000 });
+    await page.close();
+  });
+});
+
+describe('the console to everybody', WITH_BROWSER, () => {
+  for (const colorScheme of ['light', 'dark'] as const)
+    it(`has no serious finding of axe on any page, ${colorScheme}`, async () => {
+      const page = await open({ colorScheme });
+      assert.deepEqual(await findings(page), [], 'sign-in');
+      await enter(page);
+      const trace = (await app.chat({ messages: user('where is order 11? [[tool order.query {"order_id":"11"}]]') })).headers.get('x-request-id') ?? '';
+      const places = { ...SHOWS, [`traces/${trace}`]: /execute|order\.query/, 'sessions/default/talk-1': /turn 3/ };
+      for (const [place, shows] of Object.entries(places)) {
+        await go(page, place);
+        await page.locator('main', { hasText: shows }).waitFor({ timeout: 8000 });
+        if (place === 'overview') await page.locator('canvas').nth(1).waitFor({ timeout: 8000 });
+        assert.deepEqual(await findings(page), [], place);
+        await page.screenshot({ path: join(SHOTS, `${colorScheme}-${place.replaceAll('/', '-').slice(0, 20)}.png`) });
+      }
+      await go(page, 'routes');
+      await page.fill('textarea', 'where is my order');
+      await page.click('main form button.primary');
+      await page.locator('.decision', { hasText: 'order_query' }).waitFor({ timeout: 8000 });
+      assert.deepEqual(await findings(page), [], 'playground');
+      await page.keyboard.press('Escape');
+      await page.keyboard.press('?');
+      await page.locator('dialog').waitFor();
+      assert.deepEqual(await findings(page), [], 'help');
+      await page.close();
+    });
+
+  it('is driven by the keyboard alone: from the sign-in to a request’s waterfall and back', async () => {
+    const page = await open();
+    await page.keyboard.type(KEY);
+    await page.keyboard.press('Enter');
+    await page.locator('nav').waitFor();
+    await page.keyboard.press('2');
+    await page.locator('tr.opens').first().waitFor({ timeout: 8000 });
+    for (let presses = 0; presses < 60; presses++) {
+      if (await page.evaluate('document.activeElement.matches("tr.opens")')) break;
+      await page.keyboard.press('Tab');
+    }
+    await page.keyboard.press('Enter');
+    await page.locator('.span-row').first().waitFor({ timeout: 8000 });
+    await page.keyboard.press('Escape');
+    await page.locator('tr.opens').first().waitFor({ timeout: 8000 });
+    await page.close();
+  });
+
+  it('says everything in both languages', () => {
+    const source = ['main.js', 'i18n.js', ...PAGES.map((page) => `pages/${page}.js`)].map((file) =>
+      readFileSync(fileURLToPath(new URL(`../../console/public/${file}`, import.meta.url)), 'utf8'),
+    );
+    const known = new Set([...(source[1] ?? '').matchAll(/^ {2}(\w+): \[/gm)].map(([, name]) => name));
+    const used = source.flatMap((text) => [...text.matchAll(/\bt\('(\w+)'\)/g)].map(([, name]) => name));
+    assert.ok(used.length > 100);
+    assert.deepEqual(
+      used.filter((name) => !known.has(name)),
+      [],
+    );
+    assert.deepEqual([...(source[1] ?? '').matchAll(/^ {2}\w+: \[\s*(['"]).+\1,\s*(['"]).+\2,?\s*\],$/gm)].length, known.size, 'a text has only one language');
   });
 });
 

@@ -61,6 +61,7 @@ describe('what a busy gateway tells of itself', () => {
       const trace = await traceOf(app, answer);
       assert.equal(trace.id, idOf(answer));
       assert.equal(gapIn(trace), undefined);
+      assert.equal((await app.fetch(`/admin/traces/${trace.trace_id}`)).json.id, trace.id, 'its trace id finds it, too');
     }
     const refused = answers.find(({ status }) => status === 401);
     assert.equal((await app.fetch(`/admin/traces/${refused && idOf(refused)}`)).status, 404);

@@ -145,6 +145,11 @@ test('states are shown, in the gauge too; drain and reset act at once', async ()
   const { config } = exchange();
   const [state] = room.states(config);
   assert.deepEqual([state?.id, state?.state, state?.models, typeof state?.until], ['a', 'open', ['m'], 'string']);
+  assert.deepEqual(
+    state?.changes.map(({ from, to, consecutive_failures }) => [from, to, consecutive_failures]),
+    [['closed', 'open', 1]],
+  );
+  assert.deepEqual(state?.weights, [{ model: 'm', weight: 99 }]);
   assert.equal(values.get('hermes_upstream_state a'), 2);
   assert.equal(room.reset('a'), true);
   assert.equal(room.drain('b'), true);

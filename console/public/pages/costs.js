@@ -10,6 +10,7 @@ const money = (row) => Number(row.cost_nano_usd ?? 0) / 1e9;
 
 export async function costs(body) {
   const day = h('input', { name: 'day', type: 'date' });
+  const other = h('input', { name: 'compare', type: 'date' });
   const by = h(
     'select',
     { name: 'by', 'data-search': true },
@@ -28,6 +29,7 @@ export async function costs(body) {
     'form',
     { class: 'filters' },
     field(t('day'), day),
+    field(t('compareWith'), other),
     field(t('groupBy'), by),
     field(t('shadow'), shadow),
     h('button', { class: 'quiet', type: 'button', onclick: () => download(query()) }, t('asCsv')),
@@ -41,9 +43,9 @@ export async function costs(body) {
     const asked = query();
     const [now, before] = await Promise.all([
       get(withQuery('/admin/costs', asked)),
-      get(withQuery('/admin/costs', { ...asked, day: dayBefore(day.value) })).catch(() => ({ rows: [] })),
+      get(withQuery('/admin/costs', { ...asked, day: other.value || dayBefore(day.value) })).catch(() => ({ rows: [] })),
     ]);
-    replace(out, report(now, before, asked.by));
+    replace(out, report(now, before, asked.by, other.value || (day.value ? dayBefore(day.value) : t('yesterday'))));
   };
   form.addEventListener('change', () => load().catch((error) => replace(out, h('p', { class: 'refused' }, error.message))));
   form.addEventListener('submit', (event) => event.preventDefault());
@@ -77,7 +79,7 @@ function dayBefore(day) {
   return day === '' ? 'yesterday' : new Date(Date.parse(`${day}T12:00:00Z`) - DAY_MS).toISOString().slice(0, 10);
 }
 
-function report({ rows, total }, before, by) {
+function report({ rows, total }, before, by, otherDay) {
   const name = (row) => String(row[by] ?? '') || '–';
   // Hours of two days are compared by their time of day.
   const place = (row) => (by === 'hour' ? name(row).slice(11) : name(row));
@@ -87,7 +89,7 @@ function report({ rows, total }, before, by) {
     h(
       'div',
       { class: 'tiles' },
-      tile(t('total'), usd(money(total ?? {})), before.total ? `${t('yesterday')} ${usd(money(before.total))}` : ''),
+      tile(t('total'), usd(money(total ?? {})), before.total ? `${otherDay}: ${usd(money(before.total))}` : ''),
       tile(t('callCount'), number(total?.calls ?? 0), `${number(total?.failed_calls ?? 0)} ${t('failedCalls')}`),
       tile(t('input'), number(total?.input_tokens ?? 0), `${t('cached')} ${number(total?.cached_tokens ?? 0)}`),
       tile(t('output'), number(total?.output_tokens ?? 0), `${t('reasoning')} ${number(total?.reasoning_tokens ?? 0)}`),
@@ -100,7 +102,7 @@ function report({ rows, total }, before, by) {
             sorted.slice(0, 40).map((row) => ({ label: name(row), value: money(row), compare: earlier.get(place(row)) ?? 0 })),
             { format: usd },
           ),
-          h('p', { class: 'hint' }, t('dayBefore')),
+          h('p', { class: 'hint' }, `${t('faint')} ${otherDay}`),
         ),
     card('', costTable(sorted, by, name)),
   ];

@@ -1,8 +1,9 @@
 import { get } from '../api.js';
-import { bars, lineChart } from '../charts.js';
+import { bars } from '../charts.js';
 import { card, h, replace, tile } from '../dom.js';
 import { milliseconds, number, percent, usd } from '../format.js';
 import { t } from '../i18n.js';
+import { lineChart } from '../line-chart.js';
 import { allReadings, earlier, newest, onReading } from '../live.js';
 import { quantile, rate, sum, sumBy } from '../metrics.js';
 import { traceTable } from './traces.js';
@@ -14,13 +15,28 @@ const inMilliseconds = (seconds) => milliseconds(seconds * 1000);
 
 export function overview(body) {
   const tiles = h('div', { class: 'tiles' });
-  const charts = h('div', { class: 'two' });
+  const requests = lineChart(
+    t('requestRate'),
+    [
+      { label: t('requests'), kind: 'a' },
+      { label: t('errors'), kind: 'bad' },
+    ],
+    perSecond,
+  );
+  const latency = lineChart(
+    t('latency'),
+    [
+      { label: 'p50', kind: 'b' },
+      { label: 'p95', kind: 'a' },
+    ],
+    inMilliseconds,
+  );
   const models = h('div', {});
   const latest = h('div', {});
   replace(
     body,
     tiles,
-    charts,
+    h('div', { class: 'two' }, card(t('requestRate'), requests.element), card(t('latency'), latency.element)),
     h('div', { class: 'two' }, card(t('byModel'), models), card(t('upstreams'), h('div', { id: 'overview-upstreams' }))),
     card(t('latest'), latest),
   );
@@ -28,7 +44,7 @@ export function overview(body) {
     const now = newest();
     const then = earlier(MINUTE);
     replace(tiles, tilesOf(now, then));
-    replace(charts, chartsOf());
+    drawCharts(requests, latency);
     replace(
       models,
       bars(
@@ -44,7 +60,8 @@ export function overview(body) {
   const list = async () => {
     try {
       const { data } = await get('/admin/traces?limit=12');
-      replace(latest, traceTable(data));
+      // A row that has the focus keeps it.
+      if (!latest.contains(document.activeElement)) replace(latest, traceTable(data));
     } catch {
       // The next round tries again.
     }
@@ -55,6 +72,8 @@ export function overview(body) {
   return () => {
     off();
     clearTimeout(timer);
+    requests.close();
+    latency.close();
   };
 }
 
@@ -78,36 +97,18 @@ function tilesOf(now, then) {
   ];
 }
 
-function chartsOf() {
+function drawCharts(requests, latency) {
   const readings = allReadings();
-  const step = (pick) => readings.slice(1).map((later, index) => [later.at, pick(later, readings[Math.max(0, index - 4)])]);
-  const requests = step((later, before) => rate(later, before, 'hermes_requests_total'));
-  const errors = step((later, before) => rate(later, before, 'hermes_requests_total', isError));
-  const at = (q) => step((later, before) => quantile(later, before, 'hermes_request_duration_seconds', q));
-  return [
-    card(
-      t('requestRate'),
-      lineChart(
-        t('requestRate'),
-        [
-          { label: t('requests'), kind: 'a', points: requests },
-          { label: t('errors'), kind: 'bad', points: errors },
-        ],
-        { format: perSecond },
-      ),
-    ),
-    card(
-      t('latency'),
-      lineChart(
-        t('latency'),
-        [
-          { label: 'p50', kind: 'b', points: at(0.5) },
-          { label: 'p95', kind: 'a', points: at(0.95) },
-        ],
-        { format: inMilliseconds },
-      ),
-    ),
-  ];
+  const steps = readings.slice(1).map((later, index) => [later, readings[Math.max(0, index - 4)]]);
+  const of = (pick) => steps.map(([later, before]) => pick(later, before));
+  const times = of(({ at }) => at);
+  const at = (q) => of((later, before) => quantile(later, before, 'hermes_request_duration_seconds', q));
+  requests.set([
+    times,
+    of((later, before) => rate(later, before, 'hermes_requests_total')),
+    of((later, before) => rate(later, before, 'hermes_requests_total', isError)),
+  ]);
+  latency.set([times, at(0.5), at(0.95)]);
 }
 
 const STATES = ['closed', 'half_open', 'open', 'set_aside', 'drained'];

@@ -66,6 +66,8 @@ async function showSession(body, project, id) {
     get(withQuery(`/admin/sessions/${encodeURIComponent(id)}`, { project })),
     get(withQuery('/admin/traces', { session_id: id, limit: 50 })),
   ]);
+  const own = turns.data.filter((turn) => (turn.project ?? project) === project);
+  const leftOut = leftOutOf(view.messages, own);
   replace(
     body,
     h('p', { class: 'crumbs' }, h('a', { href: '#/sessions' }, `← ${t('sessions')}`), ' ', h('code', {}, `${project} / ${id}`)),
@@ -80,15 +82,36 @@ async function showSession(body, project, id) {
     h(
       'div',
       { class: 'two' },
-      card(t('messages'), h('div', { class: 'talk' }, [...view.system, ...view.messages].map(messageOf))),
-      card(t('turns'), turnList(turns.data.filter((turn) => (turn.project ?? project) === project))),
+      card(
+        t('messages'),
+        h(
+          'div',
+          { class: 'talk' },
+          view.system.map(messageOf),
+          view.messages.map((message, at) => messageOf(message, leftOut.has(at))),
+        ),
+      ),
+      card(t('turns'), turnList(own)),
     ),
   );
 }
 
-function messageOf(message) {
+/**
+ * Places of the messages that the newest turn did not send, to fit its model: the oldest of the history that was recalled, which
+ * ends before the turn's own question.
+ */
+function leftOutOf(messages, turns) {
+  const newest = turns.find(({ status }) => status < 400);
+  const count = newest?.trimmed_messages ?? 0;
+  const end = messages.findLastIndex(({ role }) => role === 'user');
+  const begin = Math.max(0, end - (newest?.session_messages ?? end));
+  return new Set(Array.from({ length: Math.min(count, Math.max(0, end - begin)) }, (_, index) => begin + index));
+}
+
+function messageOf(message, left) {
   const marks = [
     h('small', {}, `${number(message.tokens)} ${t('tokens')}`),
+    left === true ? badge(t('leftOut'), 'warn') : undefined,
     message.partial ? badge(t('partial'), 'warn') : undefined,
     message.degraded ? badge(t('degraded'), 'warn') : undefined,
   ];

@@ -1,12 +1,12 @@
 import { get, post } from '../api.js';
 import { bars } from '../charts.js';
 import { badge, card, h, replace, table } from '../dom.js';
-import { number, time } from '../format.js';
+import { number, percent, time } from '../format.js';
 import { t } from '../i18n.js';
-import { allReadings, newest, onReading } from '../live.js';
+import { newest, onReading } from '../live.js';
 
 const KINDS = { closed: 'good', half_open: 'warn', open: 'bad', set_aside: 'warn', drained: 'warn', key_missing: 'bad' };
-const NUMBERED = ['closed', 'half_open', 'open', 'set_aside', 'drained'];
+const MOST_CHANGES = 60;
 
 export async function upstreams(body) {
   const list = h('div', {});
@@ -17,6 +17,7 @@ export async function upstreams(body) {
     const { data } = await get('/admin/upstreams');
     // A button that has the focus keeps it: the list is not drawn anew under somebody's hand.
     if (!list.contains(document.activeElement) || document.activeElement.disabled) replace(list, stateTable(data, act));
+    replace(history, changes(data));
   };
   const act = async (id, verb, button) => {
     if (verb === 'drain' && !confirm(`${t('drainAsk')}\n${id}`)) return;
@@ -29,7 +30,6 @@ export async function upstreams(body) {
   return onReading(() => {
     load().catch(() => undefined);
     replace(attempts, attemptBars());
-    replace(history, changes());
   });
 }
 
@@ -43,7 +43,7 @@ function stateTable(rows, act) {
       { head: t('status'), cell: (row) => badge(row.state, KINDS[row.state]) },
       { head: t('failures'), number: true, cell: (row) => number(row.consecutive_failures) },
       { head: t('until'), cell: (row) => time(row.until) },
-      { head: t('models'), cell: (row) => (row.models ?? []).join(', ') },
+      { head: `${t('models')}, ${t('weight')}`, cell: (row) => weightsOf(row, rows) },
       { head: '', cell: (row) => h('span', { class: 'actions' }, row.state === 'drained' ? undefined : button(row, 'drain'), button(row, 'reset')) },
     ],
     rows,
@@ -57,24 +57,35 @@ function attemptBars() {
   return rows.length === 0 ? h('p', { class: 'empty' }, t('nothing')) : bars(rows, { format: (value) => number(value) });
 }
 
-function changes() {
-  const seen = new Map();
-  const found = [];
-  for (const { at, samples } of allReadings()) {
-    for (const { labels, value } of samples.get('hermes_upstream_state') ?? []) {
-      const before = seen.get(labels.upstream);
-      if (before !== undefined && before !== value) found.push({ at, upstream: labels.upstream, from: NUMBERED[before], to: NUMBERED[value] });
-      seen.set(labels.upstream, value);
-    }
-  }
+/** Of all upstreams, newest first. */
+function changes(rows) {
+  const found = rows.flatMap(({ id, changes: own }) => own.map((change) => ({ id, ...change }))).sort((a, b) => (a.at < b.at ? 1 : -1));
   if (found.length === 0) return h('p', { class: 'empty' }, t('nothing'));
   return h(
     'ul',
     { class: 'turns' },
     found
-      .reverse()
-      .map(({ at, upstream, from, to }) =>
-        h('li', {}, h('small', {}, time(at)), h('b', {}, upstream), h('span', {}, badge(from, KINDS[from]), ' → ', badge(to, KINDS[to]))),
+      .slice(0, MOST_CHANGES)
+      .map(({ at, id, from, to, consecutive_failures: failures }) =>
+        h(
+          'li',
+          {},
+          h('small', {}, time(at)),
+          h('b', {}, id),
+          h('span', {}, badge(from, KINDS[from]), ' → ', badge(to, KINDS[to])),
+          failures > 0 ? h('small', {}, `${number(failures)} ${t('failures')}`) : undefined,
+        ),
       ),
   );
+}
+
+/** `model weight (share)`: of the upstreams that the model has, as they are written down. */
+function weightsOf(row, rows) {
+  return row.weights
+    .map(({ model, weight }) => {
+      const all = rows.flatMap(({ weights }) => weights).filter((other) => other.model === model);
+      const sum = all.reduce((total, other) => total + other.weight, 0);
+      return all.length > 1 ? `${model} ${number(weight)} (${percent(sum > 0 ? weight / sum : 0)})` : model;
+    })
+    .join(', ');
 }
