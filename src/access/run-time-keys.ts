@@ -42,7 +42,9 @@ export class RunTimeKeys {
 
   /** Waits for the store once a second at most, whoever asks with whatever key. Undefined: no such key. Throws for one that has expired. */
   find(key: string): Principal | undefined | Promise<Principal | undefined> {
-    if (this.#deps.environment.now() - this.#checkedAt < POLL_MS) return this.#known(key);
+    const since = this.#deps.environment.now() - this.#checkedAt;
+    // Below zero the clock was set back: a revoked key must not live on until it has caught up.
+    if (since >= 0 && since < POLL_MS) return this.#known(key);
     this.#checking ??= this.#check().finally(() => {
       this.#checking = undefined;
     });
