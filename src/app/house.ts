@@ -41,6 +41,7 @@ import { createSend } from '../upstream/send.ts';
 import { createUpstreamRoom } from '../upstream/upstream-room.ts';
 import { Generations } from './generations.ts';
 import { loadRegistries, type Registries } from './registries.ts';
+import { toSteady } from './steady-clock.ts';
 import { openCold, openHot } from './stores.ts';
 
 export interface HouseOptions {
@@ -81,6 +82,8 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   const plugins = await loadPlugins(config.pipeline.plugins_dir);
   for (const { plugin, replaces, file } of plugins) if (replaces) log.warn({ plugin: plugin.name, file }, "a file takes the place of hermes' own plugin");
   const parts = { log, metrics, environment };
+  // A clock that is handed in is steady as it is.
+  const steady = environment === systemEnvironment ? toSteady(environment) : environment;
   const [hot, stored] = await Promise.all([openHot(config, parts), openCold(config, parts)]);
   const ledger = new Ledger({ cold: stored, log, environment });
   const cold = withBooks(stored, ledger);
@@ -113,7 +116,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
     context,
     guards,
     idempotency: createIdempotencyRoom(deps),
-    limits: createLimitsRoom({ buckets: createSharedBuckets(hot, createMemoryBuckets(environment)), metrics, serviceLabel: toServiceLabel }),
+    limits: createLimitsRoom({ buckets: createSharedBuckets(hot, createMemoryBuckets(steady)), metrics, serviceLabel: toServiceLabel }),
     routing,
     schedule: createScheduleRoom({
       allows: access.allows,
@@ -126,7 +129,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
     sessions: createSessionsRoom({ ...deps, context }),
     shadow,
     tools,
-    upstream: createUpstreamRoom({ send, environment, metrics, log, hot: hot.shared ? hot : undefined }),
+    upstream: createUpstreamRoom({ send, environment: steady, metrics, log, hot: hot.shared ? hot : undefined }),
   };
   // The recalled history is owed to the token limits once something is sent.
   const terminal: Terminal = (exchange) => {
