@@ -6,8 +6,10 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
-import { type PrometheusService, skipWithout, startPrometheus } from '../services.ts';
+import { type RunningApp, startApp, user } from '../app-kit.ts';
+import { type PrometheusService, skipWithout, startPrometheus, until } from '../services.ts';
 import { type BusyApp, startBusyApp } from '../telemetry/busy-app.ts';
+import { metricSum } from '../telemetry/trace-kit.ts';
 
 const folder = fileURLToPath(new URL('../../grafana', import.meta.url));
 const read = (...path: string[]): string => readFileSync(join(folder, ...path), 'utf8');
@@ -87,6 +89,8 @@ describe('grafana', () => {
 
 describe('every query of the dashboards and alerts', skipWithout('prometheus'), () => {
   let app: BusyApp;
+  /** Of the same service, behind the same balancer. */
+  let other: RunningApp;
   let prometheus: PrometheusService;
   const query = async (expr: string): Promise<{ value: [number, string] }[]> => {
     const response = await fetch(`${prometheus.url}/api/v1/query?query=${encodeURIComponent(expr)}`);
@@ -98,9 +102,11 @@ describe('every query of the dashboards and alerts', skipWithout('prometheus'), 
 
   before(async () => {
     app = await startBusyApp();
-    const target = app.base.slice('http://'.length);
+    other = await startApp({});
+    for (let at = 0; at < 5; at++) await other.chat({ messages: user('hello') });
+    const targets = [app, other].map(({ base }) => base.slice('http://'.length));
     prometheus = await startPrometheus(
-      `global: { scrape_interval: 500ms, evaluation_interval: 1s }\nrule_files: [ ${JSON.stringify(join(folder, 'alerts.yml'))} ]\nscrape_configs:\n  - { job_name: hermes, static_configs: [ { targets: [ ${JSON.stringify(target)} ] } ] }\n`,
+      `global: { scrape_interval: 500ms, evaluation_interval: 1s }\nrule_files: [ ${JSON.stringify(join(folder, 'alerts.yml'))} ]\nscrape_configs:\n  - { job_name: hermes, static_configs: [ { targets: ${JSON.stringify(targets)} } ] }\n`,
     );
     const file = join(app.folder, 'hermes.yaml');
     const good = readFileSync(file, 'utf8');
@@ -118,6 +124,7 @@ describe('every query of the dashboards and alerts', skipWithout('prometheus'), 
   after(async () => {
     await prometheus?.stop();
     await app?.stop();
+    await other?.stop();
   });
 
   /** Those without data, also after more traffic: on a busy machine a scrape may have come too early. */
@@ -162,6 +169,18 @@ describe('every query of the dashboards and alerts', skipWithout('prometheus'), 
       [...new Set(named)].filter((name) => !known.has(name)),
       [],
     );
+  });
+
+  it('adds several instances up', async () => {
+    const own = (await Promise.all([app, other].map(({ fetch }) => fetch('/metrics')))).map(({ text }) => metricSum(text, 'hermes_requests_total'));
+    assert.ok(own.every((count) => count >= 5));
+    await until(
+      async () => Number((await query('sum(hermes_requests_total)'))[0]?.value[1]) === own.reduce((sum, count) => sum + count, 0),
+      'the sum is another',
+    );
+    const exprs = dashboards.flatMap(({ board }) => board.panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ title, expr }))));
+    for (const { title, expr } of exprs)
+      if (!title.includes('by instance')) assert.match(expr, /\b(sum|max|min|avg|count by)\b/, `${title} shows one instance of several`);
   });
 
   it('raises the alert of a refused configuration, and of a degraded service', async () => {
