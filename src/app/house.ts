@@ -126,7 +126,12 @@ export async function createHouse(options: HouseOptions, registries?: Registries
       crossedFor: (spender, inUse) => budgets.crossedFor(spender, inUse),
       environment,
     }),
-    sessions: createSessionsRoom({ ...deps, context }),
+    sessions: createSessionsRoom({
+      ...deps,
+      context,
+      keep: (exchange, completion) =>
+        doors.get(exchange.wants.form)?.kept?.keep(completion, { ...exchange.answer?.facts, requestId: exchange.run?.id ?? exchange.id }, exchange),
+    }),
     shadow,
     tools,
     upstream: createUpstreamRoom({ send, environment: steady, metrics, log, hot: hot.shared ? hot : undefined }),

@@ -25,6 +25,8 @@ export interface TurnRecord {
   /** Set when the caller's history differs from ours: earlier messages from this sequence number on no longer count (kept, marked superseded). */
   supersedeFrom?: number;
   model: string;
+  /** An answer that is given again by its id, to the one who was given it. */
+  response?: { id: string; owner: string; record: string };
   /** Where a repeat of the request may come after a crash: by what it finds this turn, and what tells its body from another one. */
   run?: { mark: string; body: string };
 }
@@ -40,6 +42,13 @@ export interface FoundTurn {
   body: string;
   /** Those that still count. */
   messages: (StoredMessage & { sequence: number })[];
+}
+/** The answer of a turn that is given again by its id. */
+export interface FoundResponse {
+  version: number;
+  record: string;
+  /** All of the turn's, also those that no longer count. */
+  messages: StoredMessage[];
 }
 export interface ColdSession {
   version: number;
@@ -130,6 +139,10 @@ export interface ColdStore {
   /** The turn that a run of this mark has stored. */
   findTurn(project: string, session: string, mark: string): Promise<FoundTurn | undefined>;
   listSessions(query: { project?: string; limit: number; cursor?: string }): Promise<Page<SessionSummary>>;
+  /** The newest of this id that this owner was given. */
+  findResponse(project: string, session: string, response: { id: string; owner: string }): Promise<FoundResponse | undefined>;
+  /** Really deletes a turn; the session moves to another version, and goes with its last turn. */
+  deleteTurn(project: string, session: string, version: number): Promise<boolean>;
   /** Really deletes, with the session's summary (`recapKey`). */
   deleteSession(project: string, session: string): Promise<boolean>;
   deleteSessionsBefore(at: number): Promise<number>;

@@ -1,4 +1,4 @@
-import type { ChatCompletion, ChatRequest } from '../wire/chat.ts';
+import type { ChatCompletion, ChatMessage, ChatRequest } from '../wire/chat.ts';
 import type { HermesError } from './errors.ts';
 import type { Answer, Ask, Exchange, Facts } from './exchange.ts';
 import type { Form, Writer } from './stream.ts';
@@ -14,6 +14,15 @@ export interface Entered {
 }
 /** What an answer may need to know of its request. */
 export type Asked = Pick<Exchange, 'id' | 'ask' | 'inbound'>;
+/** For forms whose answers are objects that stay and are asked for again by their id. */
+export interface KeptForm {
+  /** The answer as it is given again. */
+  keep(completion: ChatCompletion, facts: Facts, asked: Asked): { id: string; view: unknown };
+  /** The session that an id leads to; undefined: no such answer is kept. */
+  sessionOf(id: string): string | undefined;
+  /** What was new in the request that led to it, in the client's form. */
+  toItems(id: string, messages: readonly ChatMessage[]): Record<string, unknown>[];
+}
 /** A pure translator between what a client speaks and the canonical form. */
 export interface Door {
   form: Form;
@@ -21,7 +30,8 @@ export interface Door {
   enter(body: unknown, headers: Readonly<Record<string, string>>, freshId?: () => string): Entered;
   /** A whole answer in the client's form. */
   toBody(completion: ChatCompletion, facts: Facts, asked?: Asked): unknown;
-  createWriter(asked?: Asked): Writer;
+  createWriter(asked?: Asked, facts?: Facts): Writer;
+  kept?: KeptForm;
   toError(error: HermesError, facts: Facts): unknown;
   /** More response headers in the client's dialect. */
   toHeaders?(answer: Answer): Record<string, string>;

@@ -15,6 +15,12 @@ export type * from './upstream-target.ts';
 /** Hermes' extension fields, typed, already taken out of the request. Absent when the caller did not say. */
 export interface Ask {
   sessionId?: string;
+  /** Hermes has named the session for this request: a repeat of it names another one. */
+  sessionIsNew?: true;
+  /** The session must be there already. */
+  continues?: true;
+  /** Nothing of this turn is kept: the session is only read. */
+  store?: false;
   preferModel?: string;
   /** Names of server-side tools that the caller wants on offer; absent: all that the rule allows. */
   tools?: string[];

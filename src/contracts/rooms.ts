@@ -105,10 +105,27 @@ export interface SessionsRoom {
   recall(config: Config, project: string, session: string): Promise<RecalledSession>;
   /** Really deletes, hot and cold. False: there is none. */
   forget(project: string, session: string): Promise<boolean>;
+  /** An answer that is kept to be asked for again; undefined: there is none of this owner's. */
+  findResponse(name: ResponseName): Promise<KeptResponse | undefined>;
+  /** Really deletes it, with its turn of the session. False: there is none. */
+  deleteResponse(name: ResponseName): Promise<boolean>;
   /** Deletes what is older than `session.retention_days`; gives how many. */
   sweep(config: Config): Promise<number>;
   /** Stores what still waits for the cold store. */
   close(): Promise<void>;
+}
+export interface ResponseName {
+  project: string;
+  session: string;
+  /** The principal's id. */
+  owner: string;
+  id: string;
+}
+export interface KeptResponse {
+  /** In its client's form. */
+  view: unknown;
+  /** What was new in its request. */
+  input: readonly ChatMessage[];
 }
 export interface RecalledSession {
   system: readonly ChatMessage[];

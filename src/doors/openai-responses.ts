@@ -1,7 +1,9 @@
 import { defineDoor } from '../contracts/door.ts';
 import { HermesError, toErrorBody } from '../contracts/errors.ts';
+import type { Ask } from '../contracts/exchange.ts';
 import { isRecord } from '../wire/json.ts';
 import { liftAsk } from '../wire/lift-ask.ts';
+import { toInputItems } from './openai-responses/input-items.ts';
 import { sessionOf } from './openai-responses/response-id.ts';
 import { toChatRequest } from './openai-responses/to-request.ts';
 import { toResponse } from './openai-responses/to-response.ts';
@@ -14,14 +16,30 @@ export default defineDoor({
     if (!isRecord(body)) throw new HermesError('invalid_request', 'The request body must be a JSON object with `input`.');
     const { fields, ask, extended } = liftAsk(body, headers);
     const request = toChatRequest(fields);
-    const sessionId = ask.sessionId ?? checkSession(namedSession(fields)) ?? (fields.store === false ? undefined : freshId?.());
     const user = typeof request.user === 'string' && request.user !== '' ? { user: request.user } : {};
-    return { request, ask: { ...ask, ...(sessionId === undefined ? {} : { sessionId }), ...user }, stream: request.stream === true, usage: true, extended };
+    return { request, ask: { ...ask, ...toSession(fields, ask.sessionId, freshId), ...user }, stream: request.stream === true, usage: true, extended };
   },
-  toBody: (completion, _facts, asked) => toResponse(completion, asked),
-  createWriter: (asked) => new ResponsesWriter(asked),
+  toBody: (completion, facts, asked) => toResponse(completion, asked, facts),
+  createWriter: (asked, facts) => new ResponsesWriter(asked, facts),
+  kept: {
+    keep(completion, facts, asked) {
+      const view = toResponse(completion, asked, facts);
+      return { id: view.id, view };
+    },
+    sessionOf,
+    toItems: toInputItems,
+  },
   toError: (error) => toErrorBody(error),
 });
+
+/** What is asked of the session: by hermes' own field, by OpenAI's, or a new one. With `store: false` one that is named is read, and nothing is kept. */
+function toSession(fields: Readonly<Record<string, unknown>>, own: string | undefined, freshId: (() => string) | undefined): Partial<Ask> {
+  const stores = fields.store !== false;
+  const named = own ?? checkSession(namedSession(fields));
+  if (named === undefined) return stores && freshId ? { sessionId: freshId(), sessionIsNew: true } : {};
+  const continues = own === undefined && typeof fields.previous_response_id === 'string';
+  return { sessionId: named, ...(continues ? { continues } : {}), ...(stores ? {} : { store: false }) };
+}
 
 /** The conversation that the caller goes on with. */
 function namedSession({ previous_response_id, conversation }: Readonly<Record<string, unknown>>): string | undefined {

@@ -7,7 +7,7 @@ import { parseJsonBytes } from '../wire/json.ts';
 import { type Shared, share } from '../wire/share.ts';
 import { HangUp } from './hang-up.ts';
 import { Outcome, toBodyBytes, toStreamBytes } from './outcome.ts';
-import { ownerOf, toRecordKey } from './record-key.ts';
+import { askedSession, ownerOf, toRecordKey } from './record-key.ts';
 
 /** What a run needs of the room that keeps it. */
 export interface Keeper {
@@ -71,7 +71,7 @@ export class KeptRun implements Run {
     this.id = init.id;
     this.keyed = init.keyed;
     this.owner = ownerOf(exchange);
-    this.session = exchange.ask.sessionId;
+    this.session = askedSession(exchange.ask);
     this.length = exchange.inbound.bytes?.length ?? 0;
     this.config = exchange.config;
     this.#fingerprint = init.fingerprint;

@@ -13,8 +13,14 @@ export function toRecordKey(owner: string, id: string): string {
 /** What makes two requests the same one: the canonical body and our fields, without what only says how to deliver it. SPEC 12, "same body". */
 export function toFingerprint(request: Exchange['request'], ask: Exchange['ask']): string {
   const { stream: _stream, stream_options: _options, ...body } = request;
-  const { requestId: _id, timeoutMs: _timeout, ...fields } = ask;
-  return sha256(canonicalJson([body, fields]));
+  const { requestId: _id, timeoutMs: _timeout, sessionId: _session, sessionIsNew: _isNew, ...fields } = ask;
+  const sessionId = askedSession(ask);
+  return sha256(canonicalJson([body, { ...fields, ...(sessionId === undefined ? {} : { sessionId }) }]));
+}
+
+/** The session that the caller has named: what hermes names is another one at each try. */
+export function askedSession({ sessionId, sessionIsNew }: Exchange['ask']): string | undefined {
+  return sessionIsNew ? undefined : sessionId;
 }
 
 /** Whose records these are. */

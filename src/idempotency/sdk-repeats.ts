@@ -1,7 +1,7 @@
 import type { Exchange } from '../contracts/exchange.ts';
 import type { KeptRun } from './kept-run.ts';
 import type { Outcome } from './outcome.ts';
-import { ownerOf } from './record-key.ts';
+import { askedSession, ownerOf } from './record-key.ts';
 
 /** What two bodies of one request may differ by in length: `stream` and its options. */
 const LENGTH_SLACK = 512;
@@ -52,7 +52,7 @@ export class SdkRepeats {
   /** The request that this one repeats: same caller, session and body. */
   find(exchange: Exchange, fingerprint: string, now: number): KeptRun | Undelivered | undefined {
     const owner = ownerOf(exchange);
-    const session = exchange.ask.sessionId;
+    const session = askedSession(exchange.ask);
     const length = exchange.inbound.bytes?.length ?? 0;
     const near = (entry: Candidate): boolean => entry.owner === owner && entry.session === session && Math.abs(entry.length - length) <= LENGTH_SLACK;
     const running = newest([...this.#running].filter(near), fingerprint);

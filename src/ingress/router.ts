@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AdminReply } from '../contracts/admin.ts';
-import type { Door } from '../contracts/door.ts';
+import type { Door, KeptForm } from '../contracts/door.ts';
 import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Answer } from '../contracts/exchange.ts';
 import { CONTENT_TYPES, formatFor } from '../telemetry/metrics.ts';
@@ -10,6 +10,7 @@ import { serveChat } from './chat.ts';
 import { countTokens } from './count-tokens.ts';
 import type { Gateway } from './gateway.ts';
 import { beginBare, followClient, identified, requireAdmin } from './identified.ts';
+import { isKeptPath, serveKept } from './kept-responses.ts';
 import { listModels, showModel } from './models.ts';
 import { parseBody } from './parse-body.ts';
 import { readBody } from './read-body.ts';
@@ -101,7 +102,8 @@ async function route(gateway: Gateway, request: IncomingMessage, response: Serve
   if (path === '/v1/models' || path.startsWith('/v1/models/')) return models(gateway, request, response, traceId, path);
   if (path === '/console' || path.startsWith('/console/')) return page(gateway, response, path);
   if (path.startsWith('/admin/') || path.startsWith('/debug/')) return admin(gateway, request, response, traceId, path);
-  if (OWN_RESPONSE.test(path) && gateway.doors.has('openai-responses')) return ownResponse(gateway, request, response, traceId);
+  const kept = isKeptPath(path) ? gateway.doors.get('openai-responses')?.kept : undefined;
+  if (kept) return keptResponse(gateway, kept, path, { request, response, traceId });
   if (path.startsWith('/v1/')) return proxy(gateway, request, response, traceId);
   throw new HermesError('not_found', `There is nothing at ${path.slice(0, 100)}. Chat is POST /v1/chat/completions.`);
 }
@@ -119,18 +121,15 @@ function doorFor(gateway: Gateway, path: string): Door | undefined {
   return gateway.doors.get(form);
 }
 
-/** Ids that the Responses door makes; no vendor's look like them. */
-const OWN_RESPONSE = /^\/v1\/responses\/resp_(?:[A-Za-z0-9_-]+_)?[0-9a-f]{32}(?:\/|$)/;
-
-/** Hermes keeps the conversation that a response belongs to, not the response as an object: no upstream is asked for an id that it cannot know. */
-async function ownResponse(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {
-  const answer = await identified(gateway, beginBare(gateway, request, traceId), () => {
-    throw new HermesError(
-      'not_found',
-      'hermes keeps the conversation of a response, not the response itself: go on with previous_response_id, or look at the session (GET /admin/sessions/{id}).',
-    );
-  });
-  reply(response, traceId, answer, () => undefined);
+/** A response that hermes itself has given: no upstream is asked for an id that it cannot know. */
+async function keptResponse(
+  gateway: Gateway,
+  kept: KeptForm,
+  path: string,
+  { request, response, traceId }: { request: IncomingMessage; response: ServerResponse; traceId: string },
+): Promise<void> {
+  const answer = await identified(gateway, beginBare(gateway, request, traceId, NO_BODY), (exchange) => serveKept(gateway, kept, exchange, path));
+  reply(response, traceId, answer, (view) => sendJson(response, view, 200, { 'x-request-id': traceId }));
 }
 
 function sendJson(response: ServerResponse, value: unknown, status = 200, headers: Record<string, string> = {}): void {

@@ -51,7 +51,7 @@ class StreamEdge {
   constructor(reply: StreamReply) {
     this.#reply = reply;
     const { exchange, answer, door } = reply;
-    this.#writer = door.createWriter(exchange);
+    this.#writer = door.createWriter(exchange, answer.facts);
     this.#native = door.form === 'openai-chat';
     this.#relays = !this.#native && answer.facts.degraded !== true;
     this.#marksDue = answer.facts.degraded === true;

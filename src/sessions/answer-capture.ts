@@ -1,6 +1,6 @@
 import type { Exchange } from '../contracts/exchange.ts';
 import type { Batch, ChunkStream, Outcome } from '../contracts/stream.ts';
-import type { ChatChunk, ChatMessage, Choice } from '../wire/chat.ts';
+import type { ChatChunk, ChatCompletion, ChatMessage, Choice } from '../wire/chat.ts';
 import { CompletionBuilder, tooLarge } from '../wire/collect.ts';
 import { isRecord, parseJson } from '../wire/json.ts';
 
@@ -60,6 +60,13 @@ export class AnswerCapture {
     if (message === undefined) return undefined;
     const said = this.#withoutRounds(message, exchange.turnMessages ?? []);
     return partial ? brokenOff(said, exchange) : { message: toStored(said), partial: false };
+  }
+
+  /** All of the answer, for forms that give it again as it was. */
+  whole({ answer }: Exchange): ChatCompletion | undefined {
+    if (!this.#builder.empty) return this.#builder.build();
+    const view = answer?.view;
+    return isRecord(view) && Array.isArray(view.choices) ? (view as ChatCompletion) : undefined;
   }
 
   #fold(): void {

@@ -10,10 +10,12 @@ import type { ChatMessage } from '../wire/chat.ts';
 import { windowStart } from '../wire/history-window.ts';
 import { makerOf, withStoredMaker } from '../wire/maker.ts';
 import { AnswerCapture } from './answer-capture.ts';
+import { type KeepResponse, toRecord } from './kept-responses.ts';
 import type { LateTurns } from './late-turns.ts';
 import type { SessionName } from './session-name.ts';
 import type { SessionReader } from './session-reader.ts';
 import { bare, type SessionState } from './session-state.ts';
+import { storeAway } from './store-away.ts';
 
 export interface TurnDeps {
   hot: HotStore;
@@ -23,6 +25,7 @@ export interface TurnDeps {
   context: Pick<ContextRoom, 'countMessage'>;
   log: Log;
   environment: Environment;
+  keep: KeepResponse;
 }
 /** What `begin` found out. */
 export interface BegunTurn {
@@ -71,7 +74,7 @@ export class SessionOpenTurn implements OpenTurn {
     if (this.#ended) return;
     this.#ended = true;
     try {
-      const answer = this.stored ? undefined : this.#capture.take(exchange, outcome);
+      const answer = this.stored || exchange.ask.store === false ? undefined : this.#capture.take(exchange, outcome);
       if (answer) await this.#commit(exchange, answer.message, answer.partial);
     } finally {
       this.#begun.leave();
@@ -103,12 +106,20 @@ export class SessionOpenTurn implements OpenTurn {
       model: facts.model ?? exchange.route?.model ?? '',
       ...(exchange.run?.mark === undefined ? {} : { run: { mark: exchange.run.mark, body: exchange.run.fingerprint } }),
     };
+    const kept = partial ? undefined : this.#kept(exchange);
+    if (kept) turn.response = { id: kept.id, owner: exchange.principal?.id ?? '', record: toRecord(kept, fresh.length) };
     const asked = performance.now();
     const version = await this.#store(exchange, turn);
     exchange.trace.record('store append', asked, performance.now(), { messages: turn.messages.length });
     // A summary may tell of what no longer counts.
     if (supersedeFrom !== undefined) await this.#deps.cold.deleteValue(recapKey(name.project, name.session)).catch(() => undefined);
     await this.#toHot(exchange, turn, version);
+  }
+
+  /** The answer as the client was given it, with what it said in every round. */
+  #kept(exchange: Exchange): ReturnType<KeepResponse> {
+    const completion = this.#capture.whole(exchange);
+    return completion && this.#deps.keep(exchange, completion);
   }
 
   async #count(messages: readonly ChatMessage[], marks: Partial<StoredMessage> = {}): Promise<StoredMessage[]> {
@@ -167,11 +178,4 @@ export class SessionOpenTurn implements OpenTurn {
       return hot.putSession(name.key, { version, system: turn.system, messages: messages.slice(windowStart(messages, max_history_messages)) }, ttl);
     });
   }
-}
-
-export function storeAway(cause: unknown): HermesError {
-  return new HermesError('session_store_unavailable', 'The session store is away, so this turn could not be kept; send it again, or without session_id.', {
-    cause,
-    headers: { 'retry-after': '2' },
-  });
 }

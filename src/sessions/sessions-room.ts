@@ -1,5 +1,6 @@
 import type { ColdStore, FoundTurn, StoredMessage } from '../contracts/cold-store.ts';
 import type { Config } from '../contracts/config.ts';
+import { HermesError } from '../contracts/errors.ts';
 import type { Exchange, SessionTurn } from '../contracts/exchange.ts';
 import { type HotStore, StoreUnavailable } from '../contracts/hot-store.ts';
 import { recapKey } from '../contracts/recap-key.ts';
@@ -7,14 +8,16 @@ import type { ContextRoom, OpenTurn, RecalledSession, SessionsRoom } from '../co
 import type { Counter, Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import type { ChatMessage } from '../wire/chat.ts';
 import { windowStart } from '../wire/history-window.ts';
+import { type KeepResponse, KeptResponses } from './kept-responses.ts';
 import { LateTurns } from './late-turns.ts';
-import { SessionOpenTurn, storeAway } from './open-turn.ts';
+import { SessionOpenTurn } from './open-turn.ts';
 import { findOverlap, type Overlap } from './overlap.ts';
 import { repairTurns } from './repair.ts';
 import { SessionLock } from './session-lock.ts';
 import { type SessionName, toSessionName } from './session-name.ts';
 import { SessionReader } from './session-reader.ts';
 import { copyMessage, EMPTY, type SessionState } from './session-state.ts';
+import { storeAway } from './store-away.ts';
 import { findStoredTurn, isWhole, toStoredAnswer } from './stored-turn.ts';
 
 export interface SessionsDeps {
@@ -24,6 +27,7 @@ export interface SessionsDeps {
   log: Log;
   metrics: Metrics;
   environment: Environment;
+  keep: KeepResponse;
 }
 
 const DAY_MS = 86_400_000;
@@ -35,16 +39,19 @@ const LONG = 8000;
 
 export function createSessionsRoom(deps: SessionsDeps): SessionsRoom {
   const sessions = new Sessions(deps);
+  const responses = new KeptResponses(deps);
   return {
     begin: (exchange) => sessions.begin(exchange),
     recall: (config, project, session) => sessions.recall(config, project, session),
     forget: (project, session) => sessions.forget(project, session),
+    findResponse: (name) => responses.find(name),
+    deleteResponse: (name) => responses.delete(name),
     sweep: (config) => sessions.sweep(config),
     close: () => sessions.close(),
   };
 }
 
-class Sessions implements SessionsRoom {
+class Sessions implements Omit<SessionsRoom, 'findResponse' | 'deleteResponse'> {
   readonly #deps: SessionsDeps;
   readonly #reads: Counter;
   readonly #lock: SessionLock;
@@ -79,6 +86,7 @@ class Sessions implements SessionsRoom {
     const earlier = await this.#earlier(exchange, name);
     const { state, overlap, replacesFrom } = await this.#place(name, config, sent, earlier);
     exchange.trace.record('store read', asked, performance.now(), { tier: state.tier, messages: state.messages.length });
+    if (exchange.ask.continues && state.version === 0) throw notHere();
     const kept = state.messages.slice(0, overlap.keep);
     const recalled = kept.slice(windowStart(kept, config.session.max_history_messages));
     const history = recalled.map(copyOf);
@@ -188,6 +196,13 @@ class Sessions implements SessionsRoom {
   close(): Promise<void> {
     return this.#late.close();
   }
+}
+
+function notHere(): HermesError {
+  return new HermesError('invalid_value', "The response of 'previous_response_id' is not kept any more; send the conversation as input.", {
+    param: 'previous_response_id',
+    wireCode: 'previous_response_not_found',
+  });
 }
 
 function copyOf({ message }: StoredMessage): ChatMessage {

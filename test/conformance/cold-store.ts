@@ -5,6 +5,7 @@ import { type ColdStore, type LedgerRow, type StoredMessage, type TraceRecord, V
 import { recapKey } from '../../src/contracts/recap-key.ts';
 import { parseJson, stringifyJson } from '../../src/wire/json.ts';
 import { exchange, stored, texts, turn } from '../stores/fixture.ts';
+import { coldResponses } from './cold-responses.ts';
 import { AWKWARD } from './hot-store.ts';
 
 const NAMES = [...AWKWARD, 'nul\u0000', '\ud800', '\ud801', '\ufffd', '\ue000d800', "'; DROP TABLE sessions; --", '%', '_'];
@@ -25,6 +26,7 @@ export function describeColdStore(name: string, open: () => Promise<ColdStore>, 
     const get = (): ColdStore => store;
     turns(get);
     histories(get);
+    coldResponses(get, fresh);
     lists(get);
     values(get);
     ledger(get);

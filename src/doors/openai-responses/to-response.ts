@@ -1,4 +1,5 @@
 import type { Asked } from '../../contracts/door.ts';
+import type { Facts } from '../../contracts/exchange.ts';
 import type { ChatCompletion, ChatMessage, FinishReason, Usage } from '../../wire/chat.ts';
 import { messageText } from '../../wire/chat.ts';
 import { isRecord, parseJsonBytes } from '../../wire/json.ts';
@@ -30,10 +31,12 @@ const REPEATED: Readonly<Fields> = {
   user: null,
 };
 
-export function toHead(asked: Asked | undefined): ResponseHead {
+/** The facts are those of the request that was sent: who joins it, or repeats it, is given its id. */
+export function toHead(asked: Asked | undefined, { requestId, sessionId }: Facts = {}): ResponseHead {
   const body = asked ? bodyOf(asked) : {};
   const repeated = Object.entries(REPEATED).map(([name, preset]) => [name, body[name] ?? preset]);
-  return { id: toResponseId(asked?.id ?? '', asked?.ask.sessionId), object: 'response', ...Object.fromEntries(repeated) };
+  const session = asked?.ask.store === false ? undefined : (sessionId ?? asked?.ask.sessionId);
+  return { id: toResponseId(requestId ?? asked?.id ?? '', session), object: 'response', ...Object.fromEntries(repeated) };
 }
 
 function bodyOf(asked: Asked): Fields {
@@ -80,8 +83,8 @@ export function toReasoningItem(id: string, text: string, thinkingBlocks: unknow
   return { id, type: 'reasoning', summary: text === '' ? [] : [{ type: 'summary_text', text }], ...(encrypted ? { encrypted_content: encrypted } : {}) };
 }
 
-export function toResponse(completion: ChatCompletion, asked: Asked | undefined): Fields {
-  const head = toHead(asked);
+export function toResponse(completion: ChatCompletion, asked: Asked | undefined, facts?: Facts): ResponseHead {
+  const head = toHead(asked, facts);
   const [choice] = completion.choices;
   const { status, incomplete_details } = toEnding(choice?.finish_reason);
   return {
@@ -94,7 +97,7 @@ export function toResponse(completion: ChatCompletion, asked: Asked | undefined)
     model: completion.model,
     output: choice ? toOutput(head.id, choice.message, status) : [],
     ...(typeof completion.service_tier === 'string' ? { service_tier: completion.service_tier } : {}),
-    usage: toResponseUsage(completion.usage),
+    usage: toResponseUsage(completion.usage ?? facts?.usage),
   };
 }
 

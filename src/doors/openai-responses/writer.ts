@@ -21,8 +21,8 @@ export class ResponsesWriter implements Writer {
   #finish: string | undefined;
   #marks: Record<string, unknown> = {};
 
-  constructor(asked: Asked | undefined) {
-    this.#head = toHead(asked);
+  constructor(asked: Asked | undefined, facts?: Facts) {
+    this.#head = toHead(asked, facts);
   }
 
   write(chunk: ChatChunk): Uint8Array {

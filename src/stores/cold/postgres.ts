@@ -63,6 +63,20 @@ export default function create({ url, log, metrics, environment }: ColdStoreOpti
       const [found] = (await query(sql.FIND_TURN, [...name, encodeText(mark)])).rows;
       return found && rows.toFoundTurn(found, (await query(sql.MESSAGES_OF_TURN, [...name, Number(found[0])])).rows);
     },
+    async findResponse(project, session, { id, owner }) {
+      const name = [encodeText(project), encodeText(session)];
+      const [found] = (await query(sql.FIND_RESPONSE, [...name, encodeText(id), encodeText(owner)])).rows;
+      return found && rows.toFoundResponse(found[0], found[1], (await query(sql.WHOLE_TURN, [...name, Number(found[0])])).rows);
+    },
+    deleteTurn: (project, session, version) =>
+      transaction(async (ask) => {
+        const turn = [encodeText(project), encodeText(session), version];
+        const [moveOn, ...rest] = sql.DELETE_TURN;
+        if ((await ask(moveOn, turn)).count === 0) return false;
+        for (const statement of rest) await ask(statement, turn);
+        await ask(sql.DELETE_EMPTY_SESSION, turn.slice(0, 2));
+        return true;
+      }),
     async listSessions({ project, limit, cursor }) {
       const own = project === undefined ? [] : [encodeText(project)];
       const after = rows.decodeCursor(cursor, 3 - own.length);

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { ColdSession, ColdStore, FoundTurn, LedgerRow, Page, SessionSummary, TraceRecord } from '../../contracts/cold-store.ts';
+import type { ColdSession, ColdStore, FoundResponse, FoundTurn, LedgerRow, Page, SessionSummary, TraceRecord } from '../../contracts/cold-store.ts';
 import { withLimit } from '../time-limit.ts';
 import type { ColdStoreOptions } from './sql/options.ts';
 import { checkLedgerColumns, mergeLedger } from './sql/rows.ts';
@@ -46,6 +46,8 @@ export default function create({ url, log, environment }: ColdStoreOptions): Col
     sessionVersion: (project, session) => call<number>('sessionVersion', project, session),
     appendTurn: (turn) => thread.call('appendTurn', [turn], turn.session) as Promise<number>,
     findTurn: (project, session, mark) => call<FoundTurn | undefined>('findTurn', project, session, mark),
+    findResponse: (project, session, response) => call<FoundResponse | undefined>('findResponse', project, session, response),
+    deleteTurn: (project, session, version) => call<boolean>('deleteTurn', project, session, version),
     listSessions: (query) => call<Page<SessionSummary>>('listSessions', query),
     deleteSession: (project, session) => call<boolean>('deleteSession', project, session),
     deleteSessionsBefore: (at) => call<number>('deleteSessionsBefore', at),

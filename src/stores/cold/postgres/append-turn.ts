@@ -11,8 +11,8 @@ const REST = `
     SELECT $1, $2, moved.next_sequence - $4::bigint + item.place - 1, moved.version, 0, item.partial, item.degraded, item.tokens, item.message
     FROM moved, ${ITEMS}),
   kept AS (
-    INSERT INTO turns (project, session, version, at, request_id, model, message_count, superseded_from, run, body)
-    SELECT $1, $2, moved.version, $8, $13, $14, $4::bigint, $15::bigint, $16, $17 FROM moved)
+    INSERT INTO turns (project, session, version, at, request_id, model, message_count, superseded_from, run, body, response_id, response_owner, response)
+    SELECT $1, $2, moved.version, $8, $13, $14, $4::bigint, $15::bigint, $16, $17, $18, $19, $20 FROM moved)
   SELECT version FROM moved`;
 
 const FIRST = `
@@ -56,6 +56,9 @@ export function appendTurnQuery(turn: TurnRow): { text: string; values: unknown[
     turn.supersedeFrom,
     turn.run,
     turn.body,
+    turn.responseId,
+    turn.responseOwner,
+    turn.response,
   ];
   return { text: turn.baseVersion === 0 ? FIRST : NEXT, values };
 }

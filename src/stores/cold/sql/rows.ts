@@ -1,4 +1,14 @@
-import type { ColdSession, FoundTurn, LedgerRow, Page, SessionSummary, StoredMessage, TraceRecord, TurnRecord } from '../../../contracts/cold-store.ts';
+import type {
+  ColdSession,
+  FoundResponse,
+  FoundTurn,
+  LedgerRow,
+  Page,
+  SessionSummary,
+  StoredMessage,
+  TraceRecord,
+  TurnRecord,
+} from '../../../contracts/cold-store.ts';
 import { LEDGER_COUNTS, toLedgerCounts } from '../../../contracts/ledger-counts.ts';
 import type { ChatMessage } from '../../../wire/chat.ts';
 import { parseJson } from '../../../wire/json.ts';
@@ -44,6 +54,11 @@ export function toFoundTurn([version, at, model, body, newest]: Row, messages: r
   };
 }
 
+/** See FIND_RESPONSE and WHOLE_TURN. */
+export function toFoundResponse(version: Cell | undefined, record: Cell | undefined, messages: readonly Row[]): FoundResponse {
+  return { version: number(version), record: text(record), messages: messages.map(toNumberedMessage) };
+}
+
 export interface TurnRow {
   project: string;
   session: string;
@@ -53,6 +68,9 @@ export interface TurnRow {
   supersedeFrom: number | null;
   run: string | null;
   body: string | null;
+  responseId: string | null;
+  responseOwner: string | null;
+  response: string | null;
   system: string;
   model: string;
   /** The model's entry in the session's list of models. */
@@ -70,6 +88,9 @@ export function toTurnRow(turn: TurnRecord): TurnRow {
     supersedeFrom: turn.supersedeFrom ?? null,
     run: turn.run ? encodeText(turn.run.mark) : null,
     body: turn.run ? encodeText(turn.run.body) : null,
+    responseId: turn.response ? encodeText(turn.response.id) : null,
+    responseOwner: turn.response ? encodeText(turn.response.owner) : null,
+    response: turn.response ? encodeText(turn.response.record) : null,
     system: toJson(turn.system),
     model: encodeText(turn.model),
     modelEntry: `\n${JSON.stringify(turn.model)}\n`,

@@ -25,6 +25,15 @@ export function migrations(dialect: Dialect): Migration[] {
     },
     { version: 3, statements: ["CREATE INDEX ledger_by_session ON ledger (session, project) WHERE session <> ''"] },
     { version: 4, statements: ['ALTER TABLE ledger ADD COLUMN saved_tokens BIGINT NOT NULL DEFAULT 0'] },
+    {
+      version: 5,
+      statements: [
+        `ALTER TABLE turns ADD COLUMN response_id ${text}`,
+        `ALTER TABLE turns ADD COLUMN response_owner ${text}`,
+        'ALTER TABLE turns ADD COLUMN response TEXT',
+        'CREATE INDEX turns_by_response ON turns (project, session, response_id) WHERE response_id IS NOT NULL',
+      ],
+    },
   ];
 }
 

@@ -26,6 +26,24 @@ export const MESSAGES_OF_TURN = `
   SELECT sequence, tokens, partial, degraded, message FROM messages
   WHERE project = $1 AND session = $2 AND version = $3 AND superseded = 0 ORDER BY sequence`;
 
+export const FIND_RESPONSE = `
+  SELECT version, response FROM turns
+  WHERE project = $1 AND session = $2 AND response_id = $3 AND response_owner = $4 ORDER BY version DESC LIMIT 1`;
+export const WHOLE_TURN = `
+  SELECT sequence, tokens, partial, degraded, message FROM messages WHERE project = $1 AND session = $2 AND version = $3 ORDER BY sequence`;
+
+const COUNTED = 'FROM messages WHERE project = $1 AND session = $2 AND version = $3 AND superseded = 0';
+/** In this order. The first moves the session on, so that no copy of it elsewhere is taken for right; it changes nothing where there is no such turn. */
+export const DELETE_TURN = [
+  `UPDATE sessions SET version = version + 1, message_count = message_count - (SELECT COUNT(*) ${COUNTED}),
+     token_count = token_count - (SELECT COALESCE(SUM(tokens), 0) ${COUNTED})
+   WHERE project = $1 AND session = $2 AND EXISTS (SELECT 1 FROM turns WHERE project = $1 AND session = $2 AND version = $3)`,
+  'DELETE FROM messages WHERE project = $1 AND session = $2 AND version = $3',
+  'DELETE FROM turns WHERE project = $1 AND session = $2 AND version = $3',
+] as const;
+export const DELETE_EMPTY_SESSION = `
+  DELETE FROM sessions WHERE project = $1 AND session = $2 AND NOT EXISTS (SELECT 1 FROM turns WHERE project = $1 AND session = $2)`;
+
 export const DELETE_SESSION = [
   'DELETE FROM messages WHERE project = $1 AND session = $2',
   'DELETE FROM turns WHERE project = $1 AND session = $2',

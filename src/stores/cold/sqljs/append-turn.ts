@@ -2,6 +2,7 @@ import { type TurnRecord, VersionConflict } from '../../../contracts/cold-store.
 import { toTurnRow } from '../sql/rows.ts';
 import { SAME_TURN } from '../sql/statements.ts';
 import type { SqliteDatabase } from './database.ts';
+import { pack } from './packed-text.ts';
 
 const HEAD = 'SELECT version, next_sequence FROM sessions WHERE project = $1 AND session = $2';
 const SUPERSEDED = 'SELECT COUNT(*), TOTAL(tokens) FROM messages WHERE project = $1 AND session = $2 AND sequence >= $3 AND superseded = 0';
@@ -17,8 +18,8 @@ const INSERT_MESSAGE = `
   INSERT INTO messages (project, session, sequence, version, superseded, partial, degraded, tokens, message)
   VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8)`;
 const INSERT_TURN = `
-  INSERT INTO turns (project, session, version, at, request_id, model, message_count, superseded_from, run, body)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`;
+  INSERT INTO turns (project, session, version, at, request_id, model, message_count, superseded_from, run, body, response_id, response_owner, response)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`;
 
 /** Runs within a savepoint of its own: whole or not at all. */
 export function appendTurn(db: SqliteDatabase, turn: TurnRecord): number {
@@ -38,6 +39,19 @@ export function appendTurn(db: SqliteDatabase, turn: TurnRecord): number {
   for (const [index, { message, tokens, partial, degraded }] of row.messages.entries()) {
     db.run(INSERT_MESSAGE, [...name, sequence + index, version, partial, degraded, tokens, message]);
   }
-  db.run(INSERT_TURN, [...name, version, row.at, row.requestId, row.model, count, row.supersedeFrom, row.run, row.body]);
+  db.run(INSERT_TURN, [
+    ...name,
+    version,
+    row.at,
+    row.requestId,
+    row.model,
+    count,
+    row.supersedeFrom,
+    row.run,
+    row.body,
+    row.responseId,
+    row.responseOwner,
+    row.response && pack(row.response),
+  ]);
   return version;
 }

@@ -1,5 +1,6 @@
 import type {
   ColdSession,
+  FoundResponse,
   FoundTurn,
   LedgerQuery,
   LedgerRow,
@@ -15,6 +16,7 @@ import * as sql from '../sql/statements.ts';
 import { decodeText, encodeText } from '../sql/text.ts';
 import { appendTurn } from './append-turn.ts';
 import type { SqliteDatabase } from './database.ts';
+import { unpack } from './packed-text.ts';
 import type { OperationName } from './protocol.ts';
 
 /**
@@ -48,6 +50,15 @@ export const OPERATIONS: Record<OperationName, Operation> = {
     const [found] = db.all(sql.FIND_TURN, [...name, encodeText(mark)]);
     return found && rows.toFoundTurn(found, db.all(sql.MESSAGES_OF_TURN, [...name, Number(found[0])]));
   }),
+  findResponse: read((db, project: string, session: string, { id, owner }: { id: string; owner: string }): FoundResponse | undefined => {
+    const name = [encodeText(project), encodeText(session)] as const;
+    const [found] = db.all(sql.FIND_RESPONSE, [...name, encodeText(id), encodeText(owner)]);
+    return found && rows.toFoundResponse(found[0], unpack(String(found[1])), db.all(sql.WHOLE_TURN, [...name, Number(found[0])]));
+  }),
+  deleteTurn: {
+    ...write((db, project: string, session: string, version: number) => deleteTurn(db, encodeText(project), encodeText(session), version)),
+    erases: true,
+  },
   listSessions: read(listSessions),
   deleteSession: { ...write((db, project: string, session: string) => deleteSession(db, encodeText(project), encodeText(session))), erases: true },
   deleteSessionsBefore: { ...write(deleteSessionsBefore), erases: true },
@@ -96,6 +107,12 @@ function deleteSession(db: SqliteDatabase, project: string, session: string): bo
   for (const statement of sql.DELETE_SESSION) deleted = db.run(statement, [project, session]);
   db.run(sql.DELETE_VALUE, [encodeText(recapKey(decodeText(project), decodeText(session)))]);
   return deleted > 0;
+}
+
+function deleteTurn(db: SqliteDatabase, project: string, session: string, version: number): boolean {
+  for (const statement of sql.DELETE_TURN) if (db.run(statement, [project, session, version]) === 0 && statement === sql.DELETE_TURN[0]) return false;
+  db.run(sql.DELETE_EMPTY_SESSION, [project, session]);
+  return true;
 }
 
 function deleteSessionsBefore(db: SqliteDatabase, at: number): number {

@@ -4,6 +4,8 @@ export type OperationName =
   | 'sessionVersion'
   | 'appendTurn'
   | 'findTurn'
+  | 'findResponse'
+  | 'deleteTurn'
   | 'listSessions'
   | 'deleteSession'
   | 'deleteSessionsBefore'
