@@ -166,6 +166,8 @@ export interface PostgresService {
   freeze(): void;
   thaw(): void;
   kill(): Promise<void>;
+  /** As an operator does it: every client is told that the server goes. */
+  restart(): Promise<void>;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -209,6 +211,10 @@ export async function startPostgres(): Promise<PostgresService> {
     thaw: () => everyProcess('SIGCONT'),
     kill: async () => {
       if (child) await end(child, 'SIGQUIT');
+    },
+    async restart() {
+      if (child) await end(child, 'SIGINT');
+      await service.start();
     },
     async start() {
       child = launch(

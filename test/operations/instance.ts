@@ -33,17 +33,20 @@ export interface InstanceOptions {
   port?: number;
   env?: Record<string, string>;
   folder?: string;
-  /** Before the program: `prlimit …`, `faketime …`. */
+  /** Before the program: `prlimit …`, `ip netns exec …`. */
   wrapper?: readonly string[];
+  /** Where it listens, and where it is reached when that is everywhere. */
+  host?: string;
+  reachedAt?: string;
   /** Do not wait until it is ready. */
   unready?: boolean;
 }
 
 export async function startInstance(config: object, options: InstanceOptions = {}): Promise<Instance> {
-  const { port = 0, env = {}, folder = temporaryFolder(), wrapper = [] } = options;
+  const { port = 0, env = {}, folder = temporaryFolder(), wrapper = [], host = '127.0.0.1' } = options;
   const file = join(folder, 'hermes.yaml');
   writeFileSync(file, JSON.stringify(config, null, 1));
-  const words = [...wrapper, process.execPath, ...PROGRAM, 'serve', '--config', file, '--port', String(port), '--host', '127.0.0.1'];
+  const words = [...wrapper, process.execPath, ...PROGRAM, 'serve', '--config', file, '--port', String(port), '--host', host];
   const child = spawn(words[0] as string, words.slice(1), {
     cwd: folder,
     env: { PATH: process.env.PATH, HOME: folder, API_KEY: KEY, UP_KEY: 'sk-up', DATABASE_URL: `sqlite:///${folder}/data/hermes.db`, ...env },
@@ -66,6 +69,7 @@ export async function startInstance(config: object, options: InstanceOptions = {
       `hermes did not start: ${log.slice(-500)}`,
       30_000,
     );
-  const base = address ?? `http://127.0.0.1:${port}`;
-  return { base, port: Number(new URL(base).port), folder, process: child, log: () => log, kill: (signal) => void child.kill(signal), exited };
+  const listens = Number(new URL(address ?? `http://127.0.0.1:${port}`).port);
+  const base = `http://${options.reachedAt ?? host}:${listens}`;
+  return { base, port: listens, folder, process: child, log: () => log, kill: (signal) => void child.kill(signal), exited };
 }
