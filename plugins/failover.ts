@@ -10,9 +10,7 @@ export default definePlugin({
     // Every upstream has its state in the metrics from the start.
     rooms.upstream.states(config);
     return {
-      async handle(exchange, next, local) {
-        exchange.answer = await rooms.upstream.failover(exchange, next, local);
-      },
+      handle: (exchange, next, local) => rooms.upstream.failover(exchange, next, local),
       onEnd(_exchange, outcome, local) {
         local.open?.end(outcome);
       },

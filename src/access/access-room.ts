@@ -47,8 +47,11 @@ export function createAccessRoom({ hot, log, metrics, environment, runTimeKeys }
           throw refusals.audit('signature', thrown, request);
         });
       }
+      if (credential.principal !== undefined) return credential.principal;
       try {
-        return ringOf(config).find(credential.key, environment.now());
+        const principal = ringOf(config).find(credential.key, environment.now());
+        credential.principal = principal;
+        return principal;
       } catch (thrown) {
         if (runTimeKeys === undefined) throw refusals.audit('key', thrown, request);
         return addedAtRunTime(runTimeKeys, credential.key, thrown).catch((refusal: unknown) => {

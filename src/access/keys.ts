@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { Config, KeyConfig } from '../contracts/config.ts';
 import { HermesError } from '../contracts/errors.ts';
 import type { Principal } from '../contracts/exchange.ts';
@@ -34,7 +34,7 @@ export class KeyRing {
 }
 
 function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+  return hash('sha256', text, 'buffer');
 }
 
 function toDigest(key: KeyConfig, config: Config): Buffer | undefined {

@@ -68,7 +68,7 @@ export class Budgets {
 
   /** Every priced call, at once: the next request already finds the budget crossed. */
   heard(call: ModelCall, config: Config): void {
-    if (call.shadow || !call.costNanoUsd) return;
+    if (config.cost.budgets.length === 0 || call.shadow || !call.costNanoUsd) return;
     const { timezone } = config.cost;
     for (const line of allLines(config)) {
       const key = countOf(line, call, this.#deps.allows);

@@ -57,10 +57,18 @@ export function dayOf(at: number, timezone: string): string {
   return new Date(at + offsetAt(at, timezone)).toISOString().slice(0, 10);
 }
 
+/** The newest hour of each zone, within one quarter of which the offset is known not to change. */
+const hours = new Map<string, { quarter: number; hour: string }>();
+
 /** `2026-11-30T17:00Z`, the beginning of the zone's hour: whole hours make whole days also where the offset has half an hour. */
 export function hourOf(at: number, timezone: string): string {
+  const quarter = Math.floor(at / QUARTER_MS);
+  const known = hours.get(timezone);
+  if (known?.quarter === quarter) return known.hour;
   const into = (((at + offsetAt(at, timezone)) % HOUR_MS) + HOUR_MS) % HOUR_MS;
-  return toHour(at - into);
+  const hour = toHour(at - into);
+  hours.set(timezone, { quarter, hour });
+  return hour;
 }
 /** A moment as hours are written. */
 export function toHour(at: number): string {

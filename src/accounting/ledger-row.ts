@@ -1,14 +1,21 @@
 import type { LedgerRow } from '../contracts/cold-store.ts';
 import type { ModelCall, SavedAnswer } from '../contracts/exchange.ts';
 import { toLedgerCounts } from '../contracts/ledger-counts.ts';
-import { hourOf } from './calendar.ts';
 
-export type RowKey = Pick<LedgerRow, 'hour' | 'project' | 'service' | 'user' | 'session' | 'key' | 'route' | 'model' | 'upstream' | 'shadow'>;
+type RowKey = Pick<LedgerRow, 'hour' | 'project' | 'service' | 'user' | 'session' | 'key' | 'route' | 'model' | 'upstream' | 'shadow'>;
 
-/** The line that a call is added to: its hour in `cost.timezone`, by its start, and who, where and what. */
-export function keyOf(call: Omit<SavedAnswer, 'tokens'> & Pick<ModelCall, 'shadow'>, timezone: string): RowKey {
+/** What a line of the books is told by, in a call or a saved answer. */
+export type Booked = Omit<SavedAnswer, 'tokens'> & Pick<ModelCall, 'shadow'>;
+
+/** What tells lines apart, as one text; each part with its length, so that no name can pass for two. */
+export function toLineText({ project, service, key, route, model, upstream, shadow }: Booked, hour: string, user: string, session: string): string {
+  return `${hour}${shadow ? '!' : ''}${project.length}:${project}${service.length}:${service}${key.length}:${key}${route.length}:${route}${model.length}:${model}${upstream.length}:${upstream}${user.length}:${user}${session}`;
+}
+
+/** The line that a call is added to: the hour of its start in `cost.timezone`, and who, where and what. */
+export function keyOf(call: Booked, hour: string): RowKey {
   return {
-    hour: hourOf(call.startedAt, timezone),
+    hour,
     project: call.project,
     service: call.service,
     user: call.user ?? '',
@@ -21,12 +28,9 @@ export function keyOf(call: Omit<SavedAnswer, 'tokens'> & Pick<ModelCall, 'shado
   };
 }
 
+const NO_COUNTS = toLedgerCounts(() => 0);
 export function emptyRow(key: RowKey): LedgerRow {
-  return {
-    ...key,
-    ...toLedgerCounts(() => 0),
-    cost_nano_usd: 0n,
-  };
+  return { ...key, ...NO_COUNTS, cost_nano_usd: 0n };
 }
 
 /** A call that its client broke off has not failed. */

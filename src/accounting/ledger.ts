@@ -1,7 +1,8 @@
 import type { ColdStore, LedgerRow } from '../contracts/cold-store.ts';
 import type { ModelCall, SavedAnswer } from '../contracts/exchange.ts';
 import type { Environment, Log } from '../contracts/telemetry.ts';
-import { addCall, emptyRow, keyOf, type RowKey } from './ledger-row.ts';
+import { hourOf } from './calendar.ts';
+import { addCall, type Booked, emptyRow, keyOf, toLineText } from './ledger-row.ts';
 
 export interface LedgerDeps {
   cold: Pick<ColdStore, 'name' | 'noteCall' | 'addToLedger'>;
@@ -44,30 +45,28 @@ export class Ledger {
   }
 
   add(call: ModelCall, timezone: string): void {
-    this.#book(keyOf(call, timezone), (row) => addCall(row, call));
+    this.#book(call, timezone, (row) => addCall(row, call));
   }
 
   addSaved(saved: SavedAnswer, timezone: string): void {
-    this.#book(keyOf({ ...saved, shadow: false }, timezone), (row) => {
+    this.#book({ ...saved, shadow: false }, timezone, (row) => {
       row.saved_tokens += saved.tokens;
     });
   }
 
-  #book(line: RowKey, count: (row: LedgerRow) => void): void {
-    let key = line;
-    let text = JSON.stringify(Object.values(key));
-    if (this.#open.size >= this.#mostRows && !this.#open.has(text)) {
-      key = { ...key, user: '', session: '' };
-      text = JSON.stringify(Object.values(key));
-    }
+  #book(call: Booked, timezone: string, count: (row: LedgerRow) => void): void {
+    const hour = hourOf(call.startedAt, timezone);
+    let text = toLineText(call, hour, call.user ?? '', call.session ?? '');
     let row = this.#open.get(text);
     if (row === undefined) {
-      row = emptyRow(key);
+      const full = this.#open.size >= this.#mostRows;
+      if (full) text = toLineText(call, hour, '', '');
+      row = this.#open.get(text) ?? emptyRow({ ...keyOf(call, hour), ...(full && { user: '', session: '' }) });
       this.#open.set(text, row);
     }
     count(row);
     if (this.#deps.cold.noteCall !== undefined) {
-      const one = emptyRow(key);
+      const one = emptyRow(row);
       count(one);
       this.#deps.cold.noteCall(this.#openId, text, one);
     }

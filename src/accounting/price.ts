@@ -4,12 +4,41 @@ import { inBand } from './bands.ts';
 import { isDay, startOfDay } from './calendar.ts';
 
 const NANO_PER_USD = 1_000_000_000n;
-const MILLION = 1_000_000n;
+const MILLION = 1_000_000;
 /** Prices have at most nine decimals; beyond that they are rounded. */
-const SCALE = 1_000_000_000n;
+const SCALE = 1_000_000_000;
+/** Up to here a sum divided by a million is so far from the next integer that floating point cannot round it there. */
+const MOST_PLAIN = 2 ** 48;
 
-function toScaled(price: number): bigint {
-  return BigInt(Math.round(price * Number(SCALE)));
+function toScaled(price: number): number {
+  return Math.round(price * SCALE);
+}
+
+/** A pricing's prices, scaled to integers once. */
+interface Scaled {
+  input: number;
+  cached: number;
+  cacheWrite: number;
+  output: number;
+  reasoning: number;
+  request: number;
+}
+const scaled = new WeakMap<PricingConfig, Scaled>();
+function scaledOf(pricing: PricingConfig): Scaled {
+  let prices = scaled.get(pricing);
+  if (prices === undefined) {
+    const { input_per_million: input, output_per_million: output } = pricing;
+    prices = {
+      input: toScaled(input),
+      cached: toScaled(pricing.cached_input_per_million ?? input),
+      cacheWrite: toScaled(pricing.cache_write_per_million ?? input),
+      output: toScaled(output),
+      reasoning: toScaled(pricing.reasoning_per_million ?? output),
+      request: toScaled(pricing.per_request ?? 0),
+    };
+    scaled.set(pricing, prices);
+  }
+  return prices;
 }
 
 /** The newest that has begun; a date without a time begins with that day in `cost.timezone`. */
@@ -30,24 +59,38 @@ export function priceCall(
 ): number | undefined {
   const pricing = findPricing(pricings, startedAt, config.cost.timezone);
   if (pricing === undefined) return undefined;
-  const multiply = pricing.bands.find((band) => inBand(band, startedAt, config.cost.timezone))?.multiply ?? 1;
-  const request = answered ? toScaled(pricing.per_request ?? 0) * MILLION * SCALE : 0n;
-  const numerator = (tokenCost(pricing, tokens) * toScaled(multiply) + request) * NANO_PER_USD;
-  const denominator = SCALE * SCALE * MILLION;
+  const prices = scaledOf(pricing);
+  const multiply = pricing.bands.length === 0 ? 1 : (pricing.bands.find((band) => inBand(band, startedAt, config.cost.timezone))?.multiply ?? 1);
+  const plain = multiply === 1 && prices.request === 0 ? plainTokenCost(prices, tokens) : MOST_PLAIN;
+  // A scaled dollar is a nano-dollar: all that is left to do is to divide by a million and to round.
+  if (plain < MOST_PLAIN) return Math.floor((2 * plain + MILLION) / (2 * MILLION));
+  const request = answered ? BigInt(prices.request) * BigInt(MILLION) * BigInt(SCALE) : 0n;
+  const numerator = (tokenCost(prices, tokens) * BigInt(toScaled(multiply)) + request) * NANO_PER_USD;
+  const denominator = BigInt(SCALE) * BigInt(SCALE) * BigInt(MILLION);
   return Number((2n * numerator + denominator) / (2n * denominator));
 }
 
-/** Scaled dollars times a million. */
-function tokenCost(pricing: PricingConfig, tokens: TokenCounts): bigint {
-  const { input_per_million, output_per_million } = pricing;
-  const plain = Math.max(0, tokens.input - tokens.cached - tokens.cacheWrite);
-  const said = Math.max(0, tokens.output - tokens.reasoning);
+/** Scaled dollars times a million; not exact beyond 2^53. */
+function plainTokenCost(prices: Scaled, tokens: TokenCounts): number {
+  const { plain, said } = unclassed(tokens);
+  return (
+    plain * prices.input + tokens.cached * prices.cached + tokens.cacheWrite * prices.cacheWrite + said * prices.output + tokens.reasoning * prices.reasoning
+  );
+}
+
+function tokenCost(prices: Scaled, tokens: TokenCounts): bigint {
+  const { plain, said } = unclassed(tokens);
   const parts: [number, number][] = [
-    [plain, input_per_million],
-    [tokens.cached, pricing.cached_input_per_million ?? input_per_million],
-    [tokens.cacheWrite, pricing.cache_write_per_million ?? input_per_million],
-    [said, output_per_million],
-    [tokens.reasoning, pricing.reasoning_per_million ?? output_per_million],
+    [plain, prices.input],
+    [tokens.cached, prices.cached],
+    [tokens.cacheWrite, prices.cacheWrite],
+    [said, prices.output],
+    [tokens.reasoning, prices.reasoning],
   ];
-  return parts.reduce((sum, [count, price]) => sum + BigInt(count) * toScaled(price), 0n);
+  return parts.reduce((sum, [count, price]) => sum + BigInt(count) * BigInt(price), 0n);
+}
+
+/** Tokens that no class of their own has a price for. */
+function unclassed({ input, cached, cacheWrite, output, reasoning }: TokenCounts): { plain: number; said: number } {
+  return { plain: Math.max(0, input - cached - cacheWrite), said: Math.max(0, output - reasoning) };
 }

@@ -65,7 +65,7 @@ export interface Inbound {
   remoteAddress: string;
 }
 export type Credential =
-  | { kind: 'key'; key: string }
+  | { kind: 'key'; key: string /** Whose it is, once the access room has found it: it is not hashed twice in one request. */; principal?: Principal }
   | { kind: 'signature'; service: string; timestamp: string; nonce: string; signature: string; contentSha256: string | undefined };
 
 /** Who asks: the outcome of authentication, with what it may do. */

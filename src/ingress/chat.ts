@@ -8,11 +8,11 @@ import type { Generation } from '../pipeline/generation.ts';
 import { captureContent } from '../telemetry/capture-content.ts';
 import { ExchangeTrace } from '../telemetry/trace.ts';
 import { spread } from '../wire/collect.ts';
-import { allHeaders, remoteAddress, withoutCredentials } from './caller-headers.ts';
+import { allHeaders, hideCredentials, remoteAddress } from './caller-headers.ts';
 import type { Gateway } from './gateway.ts';
 import { toHeaderText, toSendable } from './header-text.ts';
 import { Heartbeat } from './heartbeat.ts';
-import { costOf, toDecimal, toFactHeaders, toHermesObject } from './hermes-object.ts';
+import { addFactHeaders, costOf, toDecimal, toHermesObject } from './hermes-object.ts';
 import { parseBody } from './parse-body.ts';
 import { readBody } from './read-body.ts';
 import { replyStream } from './stream-reply.ts';
@@ -94,10 +94,11 @@ class ChatRequestRun {
     const path = request.url ?? '/';
     const method = request.method ?? 'POST';
     const from = remoteAddress(request, config.server.trusted_proxies);
-    await turnAwayWrongKey(this.#gateway, request, this.#traceId, headers);
+    const early = turnAwayWrongKey(this.#gateway, request, this.#traceId, credential);
+    if (early) await early;
     const bytes = await readBody(request, config.server.body_limit);
     const body = parseBody(bytes, config.server.max_depth);
-    const visible = withoutCredentials(headers);
+    const visible = hideCredentials(headers);
     const entered = this.#door.enter(body, visible, () => this.#gateway.environment.uuid());
     return new PipelineExchange({
       id: entered.ask.requestId ?? this.#traceId,
@@ -168,23 +169,15 @@ class ChatRequestRun {
   #replyWhole(exchange: PipelineExchange, answer: Answer): void {
     const cost = costOf(exchange);
     const bytes = toBodyBytes(exchange, answer, this.#door, () => toHermesObject(exchange, answer.facts, this.#overheadMs ?? 0));
-    send(
-      this.#response,
-      answer.status,
-      {
-        'content-type': 'application/json',
-        ...this.#headers(exchange, answer),
-        ...(cost === undefined ? {} : { 'x-hermes-cost-usd': toDecimal(cost) }),
-        ...this.#closing(),
-      },
-      bytes,
-    );
+    const headers = this.#headers(exchange, answer, { 'content-type': 'application/json' });
+    if (cost !== undefined) headers['x-hermes-cost-usd'] = toDecimal(cost);
+    send(this.#response, answer.status, headers, bytes);
   }
 
   async #replyStream(exchange: PipelineExchange, answer: Answer): Promise<HermesError | undefined> {
     const response = this.#response;
     if (!response.headersSent && !response.destroyed) {
-      response.writeHead(answer.status, { ...SSE_HEADERS, ...this.#headers(exchange, answer), ...this.#closing() });
+      response.writeHead(answer.status, this.#headers(exchange, answer, { ...SSE_HEADERS }));
       response.flushHeaders();
     }
     return replyStream({
@@ -207,12 +200,8 @@ class ChatRequestRun {
       return;
     }
     const body = Buffer.from(JSON.stringify(this.#door.toError(error, answer.facts)));
-    send(
-      response,
-      error.status,
-      { 'content-type': 'application/json', ...this.#headers(exchange, answer), ...toErrorHeaders(error), ...this.#closing() },
-      body,
-    );
+    const headers = this.#headers(exchange, answer, { 'content-type': 'application/json' });
+    send(response, error.status, Object.assign(headers, toErrorHeaders(error), this.#closing()), body);
   }
 
   /** Refused before the pipeline: only the ids are known. */
@@ -230,11 +219,17 @@ class ChatRequestRun {
     );
   }
 
-  #headers(exchange: PipelineExchange, answer: Answer): Record<string, string> {
+  /** Fills `headers`: what the upstream says of its limits, hermes' own limits, the door's, the plugins', and last what hermes answers for. */
+  #headers(exchange: PipelineExchange, answer: Answer, headers: Record<string, string>): Record<string, string> {
     const own = this.#gateway.rooms.limits.headers(exchange);
-    const headers = { ...upstreamHeaders(answer.facts, own), ...own, ...this.#door.toHeaders?.(answer), ...answer.headers };
-    Object.assign(headers, this.#idHeaders(exchange.id), toFactHeaders(exchange, answer, this.#overheadMs ?? 0));
-    return toSendable(headers);
+    addUpstreamHeaders(headers, answer.facts, own);
+    Object.assign(headers, own, this.#door.toHeaders?.(answer), answer.headers);
+    toSendable(headers);
+    headers['x-request-id'] = this.#traceId;
+    headers['x-hermes-request-id'] = toHeaderText(exchange.id);
+    addFactHeaders(headers, exchange, answer, this.#overheadMs ?? 0);
+    if (this.#gateway.draining()) headers.connection = 'close';
+    return headers;
   }
   #idHeaders(requestId: string): Record<string, string> {
     return { 'x-request-id': this.#traceId, 'x-hermes-request-id': toHeaderText(requestId) };
@@ -261,8 +256,10 @@ class ChatRequestRun {
 }
 
 /** What the upstream says of its limits, where hermes' own say nothing; of a replay it would be old. */
-function upstreamHeaders({ upstreamHeaders: headers = {}, replayed }: Facts, own: Readonly<Record<string, string>>): Record<string, string> {
-  if (replayed) return {};
+function addUpstreamHeaders(headers: Record<string, string>, { upstreamHeaders: told, replayed }: Facts, own: Readonly<Record<string, string>>): void {
+  if (told === undefined || replayed) return;
   const limited = Object.keys(own).some((name) => name.startsWith('x-ratelimit-'));
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith('anthropic-') && !(limited && name.startsWith('x-ratelimit-'))));
+  for (const [name, value] of Object.entries(told)) {
+    if (!name.startsWith('anthropic-') && !(limited && name.startsWith('x-ratelimit-'))) headers[name] = value;
+  }
 }

@@ -9,11 +9,10 @@ export function toHeaderText(value: string): string {
   return Buffer.from(value.replaceAll(CONTROL, ' '), 'utf8').toString('latin1');
 }
 
-/** Headers that Node will not refuse: plugins and rules name what they like. */
-export function toSendable(headers: Record<string, string>): Record<string, string> {
-  for (const name of Object.keys(headers)) {
+/** Makes headers such that Node will not refuse them: plugins and upstreams say what they like. */
+export function toSendable(headers: Record<string, string>): void {
+  for (const name in headers) {
     const value = String(headers[name]);
     if (!SENDABLE.test(value)) headers[name] = toHeaderText(value);
   }
-  return headers;
 }

@@ -1,5 +1,6 @@
 import type { Answer, Exchange, Facts } from '../contracts/exchange.ts';
 import { tokensOf } from '../wire/usage.ts';
+import { toHeaderText } from './header-text.ts';
 
 /** Integer nano-dollars as dollars, exact to the last digit. */
 export function toUsd(nano: number): number {
@@ -13,8 +14,9 @@ export function toDecimal(usd: number): string {
 
 /** What an answer cost: every call of the request; undefined when there was none or nobody knows a price. */
 export function costOf(exchange: Exchange): number | undefined {
-  const priced = exchange.calls.filter(({ costNanoUsd }) => costNanoUsd !== undefined);
-  return priced.length === 0 ? undefined : toUsd(priced.reduce((sum, call) => sum + (call.costNanoUsd ?? 0), 0));
+  let nano: number | undefined;
+  for (const { costNanoUsd } of exchange.calls) if (costNanoUsd !== undefined) nano = (nano ?? 0) + costNanoUsd;
+  return nano === undefined ? undefined : toUsd(nano);
 }
 
 /** The `hermes` object of a body: SPEC section 2. */
@@ -77,14 +79,12 @@ export function toMarks(facts: Facts): Record<string, unknown> {
 }
 
 /** Response headers that say what was decided; only what is known. */
-export function toFactHeaders(exchange: Exchange, answer: Answer, overheadMs: number): Record<string, string> {
-  const { facts } = answer;
-  const headers: Record<string, string> = {};
+export function addFactHeaders(headers: Record<string, string>, exchange: Exchange, { facts }: Answer, overheadMs: number): void {
   const route = facts.route ?? exchange.route?.rule;
-  if (route !== undefined) headers['x-hermes-route'] = route;
+  if (route !== undefined) headers['x-hermes-route'] = toHeaderText(route);
   const model = facts.model ?? exchange.route?.model;
-  if (model !== undefined) headers['x-hermes-model'] = model;
-  if (facts.upstream !== undefined) headers['x-hermes-upstream'] = facts.upstream;
+  if (model !== undefined) headers['x-hermes-model'] = toHeaderText(model);
+  if (facts.upstream !== undefined) headers['x-hermes-upstream'] = toHeaderText(facts.upstream);
   const attempts = attemptsOf(exchange, facts);
   if (attempts > 0) headers['x-hermes-attempts'] = String(attempts);
   if (exchange.route !== undefined || facts.route !== undefined) headers['x-hermes-overhead-ms'] = String(round(overheadMs));
@@ -92,5 +92,4 @@ export function toFactHeaders(exchange: Exchange, answer: Answer, overheadMs: nu
   if (facts.replayed) headers['x-hermes-idempotent-replay'] = 'true';
   const sessionMessages = facts.sessionMessages ?? exchange.session?.historyMessages;
   if (sessionMessages !== undefined) headers['x-hermes-session-messages'] = String(sessionMessages);
-  return headers;
 }

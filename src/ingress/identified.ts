@@ -5,7 +5,7 @@ import type { Answer, Exchange } from '../contracts/exchange.ts';
 import { PipelineExchange } from '../pipeline/exchange.ts';
 import { ExchangeTrace } from '../telemetry/trace.ts';
 import { liftAsk } from '../wire/lift-ask.ts';
-import { allHeaders, remoteAddress, withoutCredentials } from './caller-headers.ts';
+import { allHeaders, hideCredentials, remoteAddress } from './caller-headers.ts';
 import type { Gateway } from './gateway.ts';
 
 /** An exchange without a chat body: models, pass-through, admin. The caller's fields come by headers alone. */
@@ -13,7 +13,7 @@ export function beginBare(gateway: Gateway, request: IncomingMessage, traceId: s
   const { config } = gateway.generation();
   const headers = allHeaders(request);
   const credential = readCredential(headers);
-  const visible = withoutCredentials(headers);
+  const visible = hideCredentials(headers);
   const { ask } = liftAsk({}, visible);
   const empty = { messages: [] };
   return new PipelineExchange({

@@ -5,18 +5,23 @@ import type { Gateway } from './gateway.ts';
 
 /**
  * A wrong key is turned away before its body is read. Signatures cover the body, and a plugin that takes the place of `auth`
- * knows credentials of its own: those are left to the step. Throws a HermesError.
+ * knows credentials of its own: those are left to the step. Throws a HermesError, or rejects with one.
  */
-export async function turnAwayWrongKey(gateway: Gateway, request: IncomingMessage, requestId: string, headers = allHeaders(request)): Promise<void> {
+export function turnAwayWrongKey(
+  gateway: Gateway,
+  request: IncomingMessage,
+  requestId: string,
+  credential = readCredential(allHeaders(request)),
+): Promise<unknown> | undefined {
   const { config, ownAuth } = gateway.generation();
-  const credential = readCredential(headers);
-  if (!ownAuth || credential?.kind === 'signature') return;
+  if (!ownAuth || credential?.kind === 'signature') return undefined;
   const { method = 'GET', url: path = '/' } = request;
-  await gateway.rooms.access.authenticate(config, credential, {
+  const proof = gateway.rooms.access.authenticate(config, credential, {
     method,
     path,
     body: undefined,
     remoteAddress: remoteAddress(request, config.server.trusted_proxies),
     requestId,
   });
+  return proof instanceof Promise ? proof : undefined;
 }

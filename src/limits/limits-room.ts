@@ -72,20 +72,34 @@ function createReservation(wanted: readonly RuleBucket[], buckets: BucketStore):
 }
 
 /** The bucket that refuses, else the tightest of each unit, in OpenAI's header names. */
-function toHeaders(wanted: readonly RuleBucket[], { refused, states }: Taken): Record<string, string> {
+function toHeaders(wanted: readonly RuleBucket[], taken: Taken): Record<string, string> {
   const headers: Record<string, string> = {};
-  for (const unit of ['requests', 'tokens'] as const) {
-    let shown: BucketState | undefined;
-    for (const [index, bucket] of wanted.entries()) {
-      const state = states[index];
-      if (bucket.unit !== unit || state === undefined) continue;
-      if (shown === undefined || state.remaining < shown.remaining || refused?.index === index) shown = state;
-      if (refused?.index === index) break;
-    }
-    if (shown === undefined) continue;
-    headers[`x-ratelimit-limit-${unit}`] = String(shown.capacity);
-    headers[`x-ratelimit-remaining-${unit}`] = String(Math.max(0, Math.floor(shown.remaining)));
-    headers[`x-ratelimit-reset-${unit}`] = toDuration(shown.resetMs);
+  const requests = tightest('requests', wanted, taken);
+  if (requests !== undefined) {
+    headers['x-ratelimit-limit-requests'] = String(requests.capacity);
+    headers['x-ratelimit-remaining-requests'] = remainingOf(requests);
+    headers['x-ratelimit-reset-requests'] = toDuration(requests.resetMs);
+  }
+  const tokens = tightest('tokens', wanted, taken);
+  if (tokens !== undefined) {
+    headers['x-ratelimit-limit-tokens'] = String(tokens.capacity);
+    headers['x-ratelimit-remaining-tokens'] = remainingOf(tokens);
+    headers['x-ratelimit-reset-tokens'] = toDuration(tokens.resetMs);
   }
   return headers;
+}
+
+function tightest(unit: RuleBucket['unit'], wanted: readonly RuleBucket[], { refused, states }: Taken): BucketState | undefined {
+  let shown: BucketState | undefined;
+  for (let index = 0; index < wanted.length; index++) {
+    const state = states[index];
+    if (state === undefined || wanted[index]?.unit !== unit) continue;
+    if (refused?.index === index) return state;
+    if (shown === undefined || state.remaining < shown.remaining) shown = state;
+  }
+  return shown;
+}
+
+function remainingOf({ remaining }: BucketState): string {
+  return String(Math.max(0, Math.floor(remaining)));
 }

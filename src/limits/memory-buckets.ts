@@ -7,25 +7,34 @@ const MAX_BUCKETS = 200_000;
 /** Buckets of this process. The least recently used are forgotten, which makes them full: as they would be by then. */
 export function createMemoryBuckets({ now }: { now(): number }, max = MAX_BUCKETS): BucketStore {
   const levels = new LRUCache<string, Level>({ max });
-  const change = (demand: BucketDemand, grains: number, at: number): void => {
-    levels.set(demand.key, { grains, at: Math.max(at, levels.get(demand.key)?.at ?? at) });
+  /** A level that is there is changed in place: setting it anew costs the cache more than all the rest. */
+  const change = (demand: BucketDemand, known: Level | undefined, grains: number, at: number): void => {
+    if (known === undefined) levels.set(demand.key, { grains, at });
+    else {
+      known.grains = grains;
+      known.at = Math.max(at, known.at);
+    }
   };
   const store: BucketStore = {
     take(demands) {
       const at = now();
-      const before = demands.map((demand) => refill(levels.get(demand.key), demand, at));
-      const refused = demands.findIndex((demand, index) => (before[index] ?? 0) < needed(demand));
-      if (refused >= 0) return toTaken(demands, { refused, levels: before }, store);
-      const after = demands.map((demand, index) => {
-        const grains = (before[index] ?? 0) - demand.amount * GRAINS;
-        change(demand, grains, at);
-        return grains;
-      });
-      return toTaken(demands, { refused: undefined, levels: after }, store);
+      const known = demands.map(({ key }) => levels.get(key));
+      const grains = demands.map((demand, index) => refill(known[index], demand, at));
+      const refused = demands.findIndex((demand, index) => (grains[index] as number) < needed(demand));
+      if (refused >= 0) return toTaken(demands, { refused, levels: grains }, store);
+      for (const [index, demand] of demands.entries()) {
+        const left = (grains[index] as number) - demand.amount * GRAINS;
+        grains[index] = left;
+        change(demand, known[index], left, at);
+      }
+      return toTaken(demands, { refused: undefined, levels: grains }, store);
     },
     adjust(demands, units) {
       const at = now();
-      for (const demand of demands) change(demand, Math.min(demand.capacity * GRAINS, refill(levels.get(demand.key), demand, at) + units * GRAINS), at);
+      for (const demand of demands) {
+        const known = levels.get(demand.key);
+        change(demand, known, Math.min(demand.capacity * GRAINS, refill(known, demand, at) + units * GRAINS), at);
+      }
     },
   };
   return store;

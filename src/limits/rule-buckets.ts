@@ -21,17 +21,18 @@ const MOST_ANSWER_TOKENS = 10_000_000;
 export function bucketsOf(exchange: Exchange): RuleBucket[] {
   const buckets: RuleBucket[] = [];
   let tokens: number | undefined;
-  for (const { rule, name } of namesOf(exchange.config)) {
+  for (const { rule, name, requests, tokens: tokenBucket } of namesOf(exchange.config)) {
     const value = distinctValue(rule, exchange);
     if (value === undefined) continue;
     if (rule.match !== undefined && !limitMatches(rule.match, exchange)) continue;
-    const key = `${name}:${value}`;
     if (rule.requests_per_minute !== undefined) {
-      buckets.push(toBucket(rule, 'requests', key, 1, rule.requests_per_minute, rule.burst ?? rule.requests_per_minute));
+      const demand = { key: `${name}:${value}:requests`, amount: 1, capacity: rule.burst ?? rule.requests_per_minute, perMinute: rule.requests_per_minute };
+      buckets.push({ name: requests, unit: 'requests', demand });
     }
     if (rule.tokens_per_minute !== undefined) {
       tokens ??= demandedTokens(exchange);
-      buckets.push(toBucket(rule, 'tokens', key, tokens, rule.tokens_per_minute, rule.tokens_per_minute));
+      const demand = { key: `${name}:${value}:tokens`, amount: tokens, capacity: rule.tokens_per_minute, perMinute: rule.tokens_per_minute };
+      buckets.push({ name: tokenBucket, unit: 'tokens', demand });
     }
   }
   return buckets;
@@ -39,7 +40,11 @@ export function bucketsOf(exchange: Exchange): RuleBucket[] {
 
 interface NamedRule {
   rule: LimitConfig;
+  /** In the keys of its buckets. */
   name: string;
+  /** Its buckets as refusals name them. */
+  requests: string;
+  tokens: string;
 }
 // By what a rule is, not by its place, so that buckets survive a reload; of rules that are alike each has its own.
 const named = new WeakMap<Config, NamedRule[]>();
@@ -51,34 +56,36 @@ function namesOf(config: Config): NamedRule[] {
       const kind = `${rule.per}:${rule.match ? encodeURIComponent(JSON.stringify(rule.match)) : ''}`;
       const nth = (seen.get(kind) ?? 0) + 1;
       seen.set(kind, nth);
-      return { rule, name: nth === 1 ? kind : `${kind}#${nth}` };
+      const name = nth === 1 ? kind : `${kind}#${nth}`;
+      return { rule, name, requests: `${rule.per}_requests_per_minute`, tokens: `${rule.per}_tokens_per_minute` };
     });
     named.set(config, rules);
   }
   return rules;
 }
 
-function toBucket(rule: LimitConfig, unit: RuleBucket['unit'], key: string, amount: number, perMinute: number, capacity: number): RuleBucket {
-  return { name: `${rule.per}_${unit}_per_minute`, unit, demand: { key: `${key}:${unit}`, amount, capacity, perMinute } };
-}
-
 /** Values are encoded one by one: no id can forge another's bucket. Users and sessions are counted per project. */
 function distinctValue(rule: LimitConfig, exchange: Exchange): string | undefined {
   const { principal, caller, ask } = exchange;
   if (principal === undefined || caller === undefined) return undefined;
-  const parts = (...values: string[]): string => values.map(encodeURIComponent).join('/');
   switch (rule.per) {
     case 'user':
-      return caller.user === undefined ? parts('key', principal.id) : parts('user', caller.project, caller.user);
+      return caller.user === undefined ? `key/${encoded(principal.id)}` : `user/${encoded(caller.project)}/${encoded(caller.user)}`;
     case 'service':
-      return parts(caller.service);
+      return encoded(caller.service);
     case 'project':
-      return parts(caller.project);
+      return encoded(caller.project);
     case 'key':
-      return parts(principal.id);
+      return encoded(principal.id);
     case 'session':
-      return ask.sessionId === undefined ? undefined : parts(caller.project, ask.sessionId);
+      return ask.sessionId === undefined ? undefined : `${encoded(caller.project)}/${encoded(ask.sessionId)}`;
   }
+}
+
+/** Most names are as they are. */
+const PLAIN = /^[\w.-]*$/;
+function encoded(value: string): string {
+  return PLAIN.test(value) ? value : encodeURIComponent(value);
 }
 
 /**

@@ -31,7 +31,7 @@ export function compose(layers: readonly Layer[], terminal: Terminal, log: Log):
     fault,
     runScope: (exchange, from) => {
       const scope = new Scope(exchange, fault);
-      return onion.dispatch(scope, from).then(() => scope.finish());
+      return onion.dispatch(scope, from).then(scope.finish);
     },
     // Plain promises, not async functions: each await here is paid by every layer of every request.
     dispatch: (scope, index) => {
@@ -77,6 +77,8 @@ class Step {
   readonly #entry: Entry;
   readonly #start = performance.now();
   #called = false;
+  /** What the layer got from its one `next()`: when it gives just that back, there is nothing left to settle. */
+  #inner: Promise<Answer> | undefined;
 
   constructor(onion: Onion, scope: Scope, entry: Entry) {
     this.#onion = onion;
@@ -88,21 +90,31 @@ class Step {
     const { layer, exchange, local } = this.#entry;
     try {
       const result = layer.hooks.handle?.(exchange, this.#next as Next, local);
+      // A layer that hands on what came, and looks at no stream: not a promise more for it.
+      if (result !== undefined && result === this.#inner && !layer.hooks.onChunk && !layer.hooks.onEnd) return this.#inner;
       // Whatever a plugin awaits with: a thenable of another library is one, too.
-      if (isThenable(result)) return Promise.resolve(result).then(this.#settle).catch(this.#recover);
+      if (isThenable(result)) return (result instanceof Promise ? result : Promise.resolve(result)).then(this.#settleOrRecover, this.#recover);
       return Promise.resolve(this.#settle(result));
     } catch (thrown) {
       return this.#recover(thrown);
     }
   }
 
-  readonly #settle = (result: unknown): Answer => {
+  readonly #settleOrRecover = (result: unknown): Answer | Promise<Answer> => {
+    try {
+      return this.#settle(result);
+    } catch (thrown) {
+      return this.#recover(thrown);
+    }
+  };
+
+  #settle(result: unknown): Answer {
     const { layer, exchange } = this.#entry;
     if (result instanceof ExchangeAnswer && result !== exchange.answer) exchange.answer = result;
     if (exchange.answer === undefined) throw new Error(`the plugin "${layer.name}" neither called next() nor set exchange.answer`);
     if (!this.#called) this.#span();
     return this.#scope.pass(this.#entry);
-  };
+  }
 
   readonly #next = (fork?: Exchange): Promise<Answer> => {
     const { layer, index } = this.#entry;
@@ -111,7 +123,9 @@ class Step {
     }
     if (!this.#called) this.#span();
     this.#called = true;
-    return fork === undefined ? this.#onion.dispatch(this.#scope, index + 1) : this.#onion.runScope(fork, index + 1);
+    if (fork !== undefined) return this.#onion.runScope(fork, index + 1);
+    this.#inner = this.#onion.dispatch(this.#scope, index + 1);
+    return this.#inner;
   };
 
   /** A layer's own time before it went on. */
@@ -160,7 +174,7 @@ class Scope {
     return answer;
   }
 
-  finish(): Answer | Promise<Answer> {
+  readonly finish = (): Answer | Promise<Answer> => {
     const answer = settled(this.exchange);
     if (answer.stream) {
       for (const entry of this.#entries) if (!entry.attached) this.#tapped(answer).attach(entry);
@@ -168,7 +182,7 @@ class Scope {
     }
     const dropped = this.#streams.some(({ over }) => !over);
     return dropped || this.#entries.length > 0 ? this.#end(answer) : answer;
-  }
+  };
 
   async #end(answer: Answer): Promise<Answer> {
     // A stream that a layer dropped for a whole body still has its ends to run.

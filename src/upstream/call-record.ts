@@ -50,23 +50,7 @@ export class CallRecord {
     this.#ended = true;
     const call = this.#toCall(end);
     this.#books.record(call, this.#exchange.config);
-    const { number, upstream } = this.#attempt;
-    this.#exchange.trace.record('attempt', this.start, this.start + call.durationMs, {
-      number,
-      model: call.model,
-      upstream: call.upstream,
-      provider: call.provider,
-      model_name: upstream.modelName,
-      outcome: call.outcome,
-      ...(call.status === undefined ? {} : { status: call.status }),
-      ...(call.error === undefined ? {} : { error: call.error }),
-      ...(call.firstTokenMs === undefined ? {} : { first_token_ms: call.firstTokenMs }),
-      input_tokens: call.tokens.input,
-      output_tokens: call.tokens.output,
-      ...(call.tokens.cached > 0 ? { cached_tokens: call.tokens.cached } : {}),
-      ...(call.estimated ? { estimated: true } : {}),
-      ...(call.costNanoUsd === undefined ? {} : { cost_usd: call.costNanoUsd / 1e9 }),
-    });
+    this.#exchange.trace.record('attempt', this.start, this.start + call.durationMs, toAttributes(call, this.#attempt));
     this.#exchange.addCall(call);
   }
 
@@ -107,6 +91,28 @@ export class CallRecord {
     if (!estimated) return NO_TOKENS;
     return { ...NO_TOKENS, input: estimateInputTokens(this.#request), output: estimateTextTokens(end.answeredBytes()) };
   }
+}
+
+/** What its span tells; only what there is to tell. */
+function toAttributes(call: ModelCall, { number, upstream }: Attempt): Record<string, string | number | boolean> {
+  const { status, error, firstTokenMs, tokens, costNanoUsd } = call;
+  const attributes: Record<string, string | number | boolean> = {
+    number,
+    model: call.model,
+    upstream: call.upstream,
+    provider: call.provider,
+    model_name: upstream.modelName,
+    outcome: call.outcome,
+    input_tokens: tokens.input,
+    output_tokens: tokens.output,
+  };
+  if (status !== undefined) attributes.status = status;
+  if (error !== undefined) attributes.error = error;
+  if (firstTokenMs !== undefined) attributes.first_token_ms = firstTokenMs;
+  if (tokens.cached > 0) attributes.cached_tokens = tokens.cached;
+  if (call.estimated) attributes.estimated = true;
+  if (costNanoUsd !== undefined) attributes.cost_usd = costNanoUsd / 1e9;
+  return attributes;
 }
 
 function toOutcome(error: HermesError | undefined): ModelCall['outcome'] {

@@ -6,6 +6,7 @@ import { createProxyChoice, type ProxyChoice, type ProxySettings } from './proxy
 
 /** A connection that is not there by then never will be. */
 const CONNECT_TIMEOUT_MS = 10_000;
+const MOST_ADDRESSES = 1000;
 
 export interface ConnectionOptions {
   connectTimeoutMs?: number;
@@ -19,12 +20,13 @@ export interface ClientOptions extends ConnectionOptions {
 /** Calls upstreams over HTTP. One pool of connections an origin, made once and shared by all generations. */
 export function createClient(options: ClientOptions = {}): UpstreamClient {
   const dispatcher = options.dispatcher ?? createDispatcher(options);
+  const addresses = new Addresses();
   return {
     open(call) {
       const handler = new HttpCall();
       try {
-        const { origin, pathname, search } = new URL(call.url);
-        dispatcher.dispatch({ origin, path: pathname + search, method: call.method, headers: call.headers, body: call.body }, handler);
+        const { origin, path } = addresses.of(call.url);
+        dispatcher.dispatch({ origin, path, method: call.method, headers: call.headers, body: call.body }, handler);
       } catch (cause) {
         handler.abort(
           new HermesError('upstream_error', 'The call to the model could not be made: its address or a header in its configuration is not valid.', { cause }),
@@ -34,6 +36,23 @@ export function createClient(options: ClientOptions = {}): UpstreamClient {
     },
     close: () => dispatcher.destroy(),
   };
+}
+
+/** Addresses taken apart: a configuration has a few, and each call asks for one of them. */
+class Addresses {
+  readonly #known = new Map<string, { origin: string; path: string }>();
+
+  of(url: string): { origin: string; path: string } {
+    let address = this.#known.get(url);
+    if (address === undefined) {
+      const { origin, pathname, search } = new URL(url);
+      address = { origin, path: pathname + search };
+      // A provider may sign in the query: then no two are alike.
+      if (this.#known.size >= MOST_ADDRESSES) this.#known.clear();
+      this.#known.set(url, address);
+    }
+    return address;
+  }
 }
 
 /** For every call that leaves the house: the proxy of the environment holds for all of them. */

@@ -26,30 +26,36 @@ export interface Lifted {
   extended: boolean;
 }
 
-/** Hermes' own names in a body, with the header that says the same. */
-const HEADERS: ReadonlyMap<string, string> = new Map(
-  [...Object.keys(STRINGS), 'priority', 'timeout'].map((name) => [name, `x-hermes-${name.replaceAll('_', '-')}`]),
-);
-const MEMBERS = Object.entries(STRINGS) as [keyof typeof STRINGS, (typeof STRINGS)[keyof typeof STRINGS]][];
+/** With the header that says the same. */
+const STRING_FIELDS = (Object.keys(STRINGS) as (keyof typeof STRINGS)[]).map((name) => ({
+  name,
+  header: `x-hermes-${name.replaceAll('_', '-')}`,
+  member: STRINGS[name],
+}));
+/** Hermes' own names in a body. */
+const OWN: ReadonlySet<string> = new Set([...Object.keys(STRINGS), 'priority', 'timeout']);
 
 /** Takes hermes' extension fields out of the body and the `x-hermes-…` headers; the body wins. Throws a HermesError that names the field. */
 export function liftAsk(body: Readonly<Record<string, unknown>>, headers: Readonly<Record<string, string>>): Lifted {
   const fields = withoutOwn(body);
   const ask: Ask = {};
   let extended = false;
-  const take = (name: string): unknown => {
-    const value = body[name] ?? headers[HEADERS.get(name) ?? ''] ?? undefined;
-    if (value !== undefined) extended = true;
-    return value;
-  };
-  for (const [name, member] of MEMBERS) {
-    const value = take(name);
-    if (value !== undefined) ask[member] = toText(value, name);
+  for (const { name, header, member } of STRING_FIELDS) {
+    const value = body[name] ?? headers[header];
+    if (value === undefined || value === null) continue;
+    ask[member] = toText(value, name);
+    extended = true;
   }
-  const priority = take('priority');
-  if (priority !== undefined) ask.priority = toPriority(priority);
-  const timeout = take('timeout');
-  if (timeout !== undefined) ask.timeoutMs = toTimeout(timeout);
+  const priority = body.priority ?? headers['x-hermes-priority'];
+  if (priority !== undefined && priority !== null) {
+    ask.priority = toPriority(priority);
+    extended = true;
+  }
+  const timeout = body.timeout ?? headers['x-hermes-timeout'];
+  if (timeout !== undefined && timeout !== null) {
+    ask.timeoutMs = toTimeout(timeout);
+    extended = true;
+  }
   const named = takeToolNames(fields, headers);
   if (named) {
     ask.tools = named;
@@ -66,7 +72,7 @@ export function liftAsk(body: Readonly<Record<string, unknown>>, headers: Readon
 function withoutOwn(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
   for (const name of Object.keys(body)) {
-    if (HEADERS.has(name)) continue;
+    if (OWN.has(name)) continue;
     // A member of that name is data like any other; an assignment would change what the object inherits.
     if (name === '__proto__') Object.defineProperty(fields, name, { value: body[name], enumerable: true, configurable: true, writable: true });
     else fields[name] = body[name];
