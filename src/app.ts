@@ -22,7 +22,6 @@ import { createReloader, type ReloadResult } from './config/reload.ts';
 import { parseRunTimeKey } from './config/run-time-key.ts';
 import type { Config } from './contracts/config.ts';
 import { HermesError } from './contracts/errors.ts';
-import type { Exchange } from './contracts/exchange.ts';
 import type { Log, Metrics } from './contracts/telemetry.ts';
 import { Admission } from './ingress/admission.ts';
 import type { Gateway } from './ingress/gateway.ts';
@@ -32,6 +31,7 @@ import { createPassThrough } from './ingress/pass-through.ts';
 import { createRouter } from './ingress/router.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { createTraceExporter } from './telemetry/otlp-exporter.ts';
+import { Roster } from './wire/roster.ts';
 
 export interface AppOptions {
   load: LoadOptions;
@@ -99,7 +99,7 @@ export async function createApp({ load, createLog, metrics = createMetrics() }: 
       housekeeping.stop();
       if (server.drain_delay_ms > 0) await new Promise((resolve) => setTimeout(resolve, server.drain_delay_ms));
       await listener.close(server.drain_timeout_ms, () => {
-        for (const exchange of gateway.inFlight) exchange.cancel(new HermesError('shutting_down', 'The gateway is shutting down; try again.'));
+        for (const exchange of gateway.inFlight.list()) exchange.cancel(new HermesError('shutting_down', 'The gateway is shutting down; try again.'));
       });
       passThrough.close();
       loop.close();
@@ -125,7 +125,7 @@ function createGateway(
 ): MutableGateway {
   const { rooms, doors, environment, recorder, cold } = house;
   const { log, draining, traces, reload } = parts;
-  const inFlight = new Set<Exchange>();
+  const inFlight: Gateway['inFlight'] = new Roster();
   const metrics = withPresent(parts.metrics, inFlight, house);
   return {
     generation: house.generation,
@@ -166,7 +166,7 @@ function createGateway(
 }
 
 /** What is true at this moment is read when somebody asks: requests in flight, breakers whose time is over, the default's share. */
-function withPresent(metrics: Metrics, inFlight: ReadonlySet<Exchange>, { rooms, generation }: House): Metrics {
+function withPresent(metrics: Metrics, inFlight: Gateway['inFlight'], { rooms, generation }: House): Metrics {
   const gauge = metrics.gauge('hermes_requests_in_flight', 'Chat requests whose answer is not over.');
   return {
     ...metrics,

@@ -4,6 +4,7 @@ import type { Answer, AnswerInit, Exchange, Run, RunLog } from '../contracts/exc
 import type { Lease } from '../contracts/hot-store.ts';
 import type { Next } from '../contracts/plugin.ts';
 import { parseJsonBytes } from '../wire/json.ts';
+import type { Rostered } from '../wire/roster.ts';
 import { type Shared, share } from '../wire/share.ts';
 import { HangUp } from './hang-up.ts';
 import { Outcome, toBodyBytes, toStreamBytes } from './outcome.ts';
@@ -36,7 +37,11 @@ const RUNNING_SHARE = 1 / 4;
  * One request that runs, in a fork of its own; every caller, the first one too, only joins. Ends when the fork's answer is
  * over, or when the last caller has left and nothing forbids to stop.
  */
-export class KeptRun implements Run {
+export class KeptRun implements Run, Rostered {
+  /** Among the runs that only their SDK can ask for again. */
+  seat = -1;
+  /** performance.now() */
+  readonly begunAt = performance.now();
   readonly id: string;
   readonly owner: string;
   readonly session: string | undefined;

@@ -1,4 +1,5 @@
 import type { Exchange } from '../contracts/exchange.ts';
+import { Roster } from '../wire/roster.ts';
 import type { KeptRun } from './kept-run.ts';
 import type { Outcome } from './outcome.ts';
 import { askedSession, ownerOf } from './record-key.ts';
@@ -24,10 +25,10 @@ export interface Undelivered extends Candidate {
 
 /**
  * The official SDKs repeat a request by themselves, without any id, and say so in a header. Nothing is hashed until one does:
- * an ordinary request costs an entry in a set.
+ * an ordinary request costs a seat in a roster.
  */
 export class SdkRepeats {
-  readonly #running = new Set<KeptRun>();
+  readonly #running = new Roster<KeptRun>();
   readonly #undelivered: Undelivered[] = [];
   #bytes = 0;
 
@@ -55,7 +56,13 @@ export class SdkRepeats {
     const session = askedSession(exchange.ask);
     const length = exchange.inbound.bytes?.length ?? 0;
     const near = (entry: Candidate): boolean => entry.owner === owner && entry.session === session && Math.abs(entry.length - length) <= LENGTH_SLACK;
-    const running = newest([...this.#running].filter(near), fingerprint);
+    const running = newest(
+      this.#running
+        .list()
+        .filter(near)
+        .sort((a, b) => a.begunAt - b.begunAt),
+      fingerprint,
+    );
     return (
       running ??
       newest(

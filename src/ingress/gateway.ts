@@ -6,6 +6,7 @@ import type { Exchange } from '../contracts/exchange.ts';
 import type { Rooms } from '../contracts/rooms.ts';
 import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import type { Generation } from '../pipeline/generation.ts';
+import type { Roster, Rostered } from '../wire/roster.ts';
 import type { Admission } from './admission.ts';
 
 /** All that ingress needs of the house. */
@@ -19,7 +20,7 @@ export interface Gateway {
   readonly environment: Environment;
   readonly draining: () => boolean;
   /** Exchanges whose answer is not over. */
-  readonly inFlight: Set<Exchange>;
+  readonly inFlight: Roster<Exchange & Rostered>;
   readonly admission: Admission;
   /** Undefined: ready; else what is missing. */
   notReady(): Promise<string | undefined>;

@@ -19,6 +19,7 @@ import type {
   Wants,
 } from '../contracts/exchange.ts';
 import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
+import type { Rostered } from '../wire/roster.ts';
 import { toAnswer } from './answer.ts';
 
 export interface ExchangeInit {
@@ -34,7 +35,9 @@ export interface ExchangeInit {
 }
 
 /** The one object that travels. A fork shares what was asked and who asks; it has its own answer, attempt, request and cancellation. */
-export class PipelineExchange implements Exchange {
+export class PipelineExchange implements Exchange, Rostered {
+  /** Among the requests in flight. */
+  seat = -1;
   readonly id: string;
   readonly config: Config;
   readonly headers: Readonly<Record<string, string>>;
