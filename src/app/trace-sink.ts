@@ -1,10 +1,10 @@
-import { LRUCache } from 'lru-cache';
 import type { Page, TraceRecord } from '../contracts/cold-store.ts';
 import type { Ending } from '../contracts/ending.ts';
 import type { Counter, Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import { isAfter, type KeptTrace, keep, matches, type TraceFilter, toRecord } from '../telemetry/kept-trace.ts';
 import { isSampled } from '../telemetry/sampling.ts';
 import { ExchangeTrace } from '../telemetry/trace.ts';
+import { TraceRing } from '../telemetry/trace-ring.ts';
 
 /** Newest traces in memory, for views. */
 const RING = 2000;
@@ -12,8 +12,8 @@ const RING = 2000;
 const RING_CONTENT = 32 * 1024 ** 2;
 const MAX_WAITING_CONTENT = 64 * 1024 ** 2;
 const FLUSH_MS = 1000;
-/** Traces stored a second while requests keep coming: at thousands of requests a second the store would do little else. */
-const BUSY_BATCH = 100;
+/** Traces stored a second while requests keep coming: one costs as much as a request, and so at thousands a second the gateway would do little else. */
+const BUSY_BATCH = 25;
 /** And when they do not. */
 const IDLE_BATCH = 1000;
 /** Requests a second up to which the gateway counts as idle. */
@@ -50,8 +50,7 @@ export class TraceSink {
   readonly #deps: TraceSinkDeps;
   readonly #left: Counter;
   readonly #timers: NodeJS.Timeout[];
-  // Only peeked at: the oldest goes first, looked at or not.
-  readonly #ring = new LRUCache<string, KeptTrace>({ max: RING, maxSize: RING + RING_CONTENT, sizeCalculation: (kept) => 1 + contentOf(kept) });
+  readonly #ring = new TraceRing(RING, RING_CONTENT, contentOf);
   #waiting: KeptTrace[] = [];
   #waitingContent = 0;
   #arrived = 0;
@@ -74,7 +73,7 @@ export class TraceSink {
     if (exchange?.principal === undefined) return;
     const kept = keep(ending, exchange);
     this.#arrived++;
-    this.#ring.set(kept.id, kept);
+    this.#ring.add(kept);
     const { keep_days, sample } = exchange.config.trace;
     if (!isSampled(kept, sample)) return;
     this.#deps.exported?.(kept);
@@ -106,7 +105,7 @@ export class TraceSink {
   }
 
   async get(id: string): Promise<TraceRecord | undefined> {
-    const kept = this.#ring.peek(id) ?? this.#waiting.find((waiting) => waiting.id === id);
+    const kept = this.#ring.get(id) ?? this.#waiting.find((waiting) => waiting.id === id);
     return kept ? toRecord(kept) : this.#deps.cold.readTrace(id);
   }
 

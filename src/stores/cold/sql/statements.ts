@@ -119,6 +119,7 @@ export const WRITE_TRACES = `${INTO_TRACES}
   SELECT * FROM unnest($1::TEXT[], $2::BIGINT[], $3::TEXT[], $4::TEXT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[]) ${WRITTEN_AGAIN}`;
 export const READ_TRACE = 'SELECT record FROM traces WHERE id = $1';
 export const DELETE_TRACES = 'DELETE FROM traces WHERE started_at < $1';
+export const DELETE_TRACES_BEYOND = 'DELETE FROM traces WHERE started_at < (SELECT started_at FROM traces ORDER BY started_at DESC LIMIT 1 OFFSET $1)';
 
 /** Newest first; `after` is the last row's place. */
 export function listTraces(

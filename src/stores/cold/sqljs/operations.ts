@@ -38,6 +38,8 @@ function write<A extends readonly unknown[]>(run: (db: SqliteDatabase, ...args: 
 }
 
 const SWEEP_STEP = 200;
+/** The database is in memory: the oldest traces make room, or a busy gateway would fill it. Some 60 MB. */
+const MOST_TRACES = 20_000;
 
 export const OPERATIONS: Record<OperationName, Operation> = {
   readSession: read((db, project: string, session: string, limit: number): ColdSession | undefined =>
@@ -81,7 +83,11 @@ export const OPERATIONS: Record<OperationName, Operation> = {
     const select = sql.readLedger(query, encodeText);
     return db.all(select.sql, select.values).map(rows.toLedgerRow);
   }),
-  writeTraces: write((db, traces: TraceRecord[]) => eachAlone(db, traces, (trace) => db.run(sql.WRITE_TRACE, rows.traceValues(trace)))),
+  writeTraces: write((db, traces: TraceRecord[]) => {
+    const refused = eachAlone(db, traces, (trace) => db.run(sql.WRITE_TRACE, rows.traceValues(trace)));
+    db.run(sql.DELETE_TRACES_BEYOND, [MOST_TRACES - 1]);
+    return refused;
+  }),
   readTrace: read((db, id: string): TraceRecord | undefined => {
     const record = db.all(sql.READ_TRACE, [encodeText(id)])[0]?.[0];
     return record === undefined ? undefined : rows.toTrace(record);
