@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createAccessRoom } from '../access/access-room.ts';
 import { RunTimeKeys } from '../access/run-time-keys.ts';
@@ -40,6 +39,7 @@ import { postWebhook } from '../upstream/post-webhook.ts';
 import { createSend } from '../upstream/send.ts';
 import { createUpstreamRoom } from '../upstream/upstream-room.ts';
 import { Generations } from './generations.ts';
+import { createRandomUuid } from './random-uuid.ts';
 import { loadRegistries, type Registries } from './registries.ts';
 import { toSteady } from './steady-clock.ts';
 import { openCold, openHot } from './stores.ts';
@@ -72,7 +72,7 @@ export interface House {
 
 const SHADOW_GRACE_MS = 2000;
 
-export const systemEnvironment: Environment = { now: () => Date.now(), uuid: () => randomUUID(), random: () => Math.random() };
+export const systemEnvironment: Environment = { now: () => Date.now(), uuid: createRandomUuid(), random: () => Math.random() };
 
 /** Puts the parts together and opens the stores. Rejects with what stands in the way of a start. */
 export async function createHouse(options: HouseOptions, registries?: Registries): Promise<House> {

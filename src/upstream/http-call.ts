@@ -22,12 +22,15 @@ export class HttpCall implements OpenCall, Dispatcher.DispatchHandler {
   #grace: NodeJS.Timeout | undefined;
   readonly #waiting = new Waiting(() => this.abort(this.#lateError()));
 
-  async head(until: number): Promise<UpstreamHead> {
-    if (this.#head === undefined && this.#error === undefined) await this.#waiting.for(until);
+  head(until: number): Promise<UpstreamHead> {
+    return this.#head === undefined && this.#error === undefined ? this.#waiting.for(until).then(this.#headOrThrow) : Promise.resolve().then(this.#headOrThrow);
+  }
+
+  readonly #headOrThrow = (): UpstreamHead => {
     // A connection that broke after the head: the status still counts, reading tells the rest.
     if (this.#head === undefined) throw this.#error ?? brokenOff();
     return this.#head;
-  }
+  };
 
   read(until: number): Buffer | null | Promise<Buffer | null> {
     if (this.#queued > 0) return this.#take();

@@ -20,8 +20,9 @@ export class Lessons {
 
   /** The target as it should be spoken to; `tried`: what this request's earlier calls were refused for. */
   apply(target: UpstreamTarget, tried: Quirks = {}): UpstreamTarget {
-    const learned = { ...this.#learned.get(target.identity), ...tried };
-    if (Object.keys(learned).length === 0) return target;
+    const before = this.#learned.get(target.identity);
+    if (before === undefined && Object.keys(tried).length === 0) return target;
+    const learned = { ...before, ...tried };
     // Not a spread: the key is hidden from those, and stays with the target.
     return Object.create(target, { quirks: { value: { ...target.quirks, ...learned }, enumerable: true } }) as UpstreamTarget;
   }

@@ -60,7 +60,7 @@ export class ModelRun {
     return undefined;
   }
 
-  async #try(target: UpstreamTarget): Promise<Served | Failed> {
+  #try(target: UpstreamTarget): Promise<Served | Failed> {
     const { hedge_ms } = this.#model.failover;
     const first = this.#begin(target);
     if (hedge_ms > 0 && isUrgent(this.#exchange)) {

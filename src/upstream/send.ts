@@ -8,7 +8,7 @@ import { toMaker } from '../wire/maker.ts';
 import type { JsonSource } from '../wire/splice-json.ts';
 import { Concurrency, type Leave } from './concurrency.ts';
 import { Lessons, type Quirks } from './lessons.ts';
-import { type SendDeps, Sending, type SendingDeps } from './sending.ts';
+import { type SendDeps, Sending, type Sent } from './sending.ts';
 
 /** The innermost step of the pipeline: translates, calls, translates back, and makes the one ModelCall. A failure is an answer with `error`. */
 export function createSend(deps: SendDeps): (exchange: Exchange) => Promise<Answer> {
@@ -27,7 +27,8 @@ export function createSend(deps: SendDeps): (exchange: Exchange) => Promise<Answ
       const entered = concurrency.enter(exchange, attempt.upstream);
       leave = entered instanceof Promise ? await entered : entered;
       facts.waitedMs = performance.now() - asked;
-      const answer = await sendTaught({ ...deps, over: leave }, lessons, exchange, attempt, provider, facts);
+      const request = attempt.request ?? exchange.request;
+      const answer = await sendTaught(deps, lessons, { exchange, attempt, request, provider, facts, over: leave });
       // A stream keeps its place until it is over.
       if (answer.stream === undefined) leave();
       exchange.answer = answer;
@@ -40,28 +41,24 @@ export function createSend(deps: SendDeps): (exchange: Exchange) => Promise<Answ
 }
 
 /** Once more for each thing that the upstream's own refusal teaches. */
-async function sendTaught(
-  deps: SendingDeps,
-  lessons: Lessons,
-  exchange: Exchange,
-  attempt: Attempt,
-  provider: Provider,
-  facts: Facts,
-): Promise<Answer | AnswerInit> {
-  const request = attempt.request ?? exchange.request;
+async function sendTaught(deps: SendDeps, lessons: Lessons, sent: Sent): Promise<Answer | AnswerInit> {
+  const { exchange, attempt, request, provider, facts } = sent;
+  const { upstream } = attempt;
   const caller = callersBody(exchange, provider);
   let tried: Quirks = {};
   for (;;) {
-    const call = await prepare(provider, request, { ...attempt, upstream: lessons.apply(attempt.upstream, tried) }, deps.environment, caller);
+    const target = lessons.apply(upstream, tried);
+    const prepared = prepare(provider, request, target === upstream ? attempt : { ...attempt, upstream: target }, deps.environment, caller);
+    const call = prepared instanceof Promise ? await prepared : prepared;
     if (exchange.trace.traceparent) call.headers = { ...call.headers, ...toTraceHeaders(exchange, exchange.trace.traceparent) };
     if (call.droppedParams.length > 0) facts.droppedParams = call.droppedParams;
     if (exchange.cancelled) throw exchange.cancelled;
     try {
-      const answer = await new Sending(deps, exchange, attempt, request, provider, call, facts).run();
-      lessons.keep(attempt.upstream, tried);
+      const answer = await new Sending(deps, sent, call).run();
+      lessons.keep(upstream, tried);
       return answer;
     } catch (thrown) {
-      const taught = thrown instanceof HermesError && provider.form === 'openai-chat' && lessons.suggest(attempt.upstream, call, thrown, tried);
+      const taught = thrown instanceof HermesError && provider.form === 'openai-chat' && lessons.suggest(upstream, call, thrown, tried);
       if (!taught) throw thrown;
       tried = { ...tried, ...taught };
     }
@@ -81,21 +78,24 @@ function callersBody({ inbound, background }: Exchange, { form }: Provider): Jso
   return isRecord(value) ? { bytes, value } : undefined;
 }
 
-async function prepare(
+function prepare(
   provider: Provider,
   request: ChatRequest,
   attempt: Attempt,
   environment: Environment,
   caller: JsonSource | undefined,
-): Promise<UpstreamCall> {
+): UpstreamCall | Promise<UpstreamCall> {
   const { upstream } = attempt;
   if (upstream.apiKeyEnv !== undefined && !upstream.apiKey) {
     throw new HermesError('upstream_key_missing', `The model "${attempt.model}" has no key: its operator must set ${upstream.apiKeyEnv}.`);
   }
   const call = provider.toUpstream(request, upstream, attempt, caller);
-  if (provider.authorize === undefined) return call;
+  return provider.authorize === undefined ? call : authorized(() => provider.authorize?.(call, { apiKey: upstream.apiKey }, environment.now()) ?? call);
+}
+
+async function authorized(authorize: () => UpstreamCall | Promise<UpstreamCall>): Promise<UpstreamCall> {
   try {
-    return await provider.authorize(call, { apiKey: upstream.apiKey }, environment.now());
+    return await authorize();
   } catch (cause) {
     throw cause instanceof HermesError
       ? cause

@@ -35,14 +35,22 @@ export interface SendDeps {
   rawAnswer(init: AnswerInit, raw: { bytes: Uint8Array; form: Form; parse?: () => unknown }): Answer;
 }
 
-export interface SendingDeps extends SendDeps {
+/** What is sent, the same at every try that an upstream's refusal teaches. */
+export interface Sent {
+  exchange: Exchange;
+  attempt: Attempt;
+  /** Fitted to this target where a step did so. */
+  request: ChatRequest;
+  provider: Provider;
+  facts: Facts;
   /** Called when an answer that was given as a stream is over on the upstream's side, however it ended. */
-  over(): void;
+  over: () => void;
 }
 
 /** One call from its beginning to the head of its answer. */
 export class Sending {
-  readonly #deps: SendingDeps;
+  readonly #deps: SendDeps;
+  readonly #over: () => void;
   readonly #exchange: Exchange;
   readonly #target: UpstreamTarget;
   readonly #provider: Provider;
@@ -55,9 +63,10 @@ export class Sending {
   #status: number | undefined;
   #stream: UpstreamStream | undefined;
 
-  constructor(deps: SendingDeps, exchange: Exchange, attempt: Attempt, request: ChatRequest, provider: Provider, call: UpstreamCall, facts: Facts) {
+  constructor(deps: SendDeps, { exchange, attempt, request, provider, facts, over }: Sent, call: UpstreamCall) {
     this.#deps = deps;
     this.#exchange = exchange;
+    this.#over = over;
     this.#target = attempt.upstream;
     this.#provider = provider;
     this.#call = call;
@@ -126,7 +135,7 @@ export class Sending {
       idleMs: timeoutMs,
       over: () => {
         this.#notCancelled?.();
-        this.#deps.over();
+        this.#over();
       },
     });
     this.#stream = stream;
@@ -148,7 +157,7 @@ export class Sending {
     if (isUsage(completion.usage)) this.#facts.usage = completion.usage;
     this.#end(undefined, completion);
     if (this.#call.stream) {
-      this.#deps.over();
+      this.#over();
       return { stream: spread(completion), facts: this.#facts };
     }
     const translated = this.#call.context !== undefined && this.#provider.form === 'openai-chat';
@@ -184,14 +193,20 @@ export class Sending {
     const parts: Buffer[] = [];
     let size = 0;
     for (;;) {
-      const from = performance.now();
-      const piece = await this.#open.read(until);
-      this.#facts.waitedMs = (this.#facts.waitedMs ?? 0) + performance.now() - from;
+      const read = this.#open.read(until);
+      const piece = read instanceof Promise ? await this.#waited(read) : read;
       if (piece === null) return parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts);
       size += piece.length;
       if (size > maxBytes) throw new HermesError('upstream_error', 'The model sent an answer larger than hermes takes (server.max_event_bytes).');
       parts.push(piece);
     }
+  }
+
+  async #waited<T>(what: Promise<T>): Promise<T> {
+    const from = performance.now();
+    const value = await what;
+    this.#facts.waitedMs = (this.#facts.waitedMs ?? 0) + performance.now() - from;
+    return value;
   }
 
   get #nowSeconds(): number {

@@ -39,8 +39,9 @@ export function spliceJson(own: Readonly<Record<string, unknown>>, source: JsonS
   const bytes = Buffer.from(buffer, byteOffset, byteLength);
   const open = bytes.indexOf(OPEN_BRACE);
   const places = open < 0 ? undefined : placesIn(bytes, open);
-  if (places === undefined || !eachOnce(places)) return undefined;
-  return new Splice(bytes, open, options).object(own, source.value, places);
+  const names = places && new Set(places.map(({ key }) => key));
+  if (places === undefined || names === undefined || names.size !== places.length || names.has('__proto__')) return undefined;
+  return new Splice(bytes, open, options).object(own, source.value, places, names);
 }
 
 class Splice {
@@ -60,13 +61,11 @@ class Splice {
     this.#write = write;
   }
 
-  object(own: Readonly<Record<string, unknown>>, source: Readonly<Record<string, unknown>>, places: readonly Place[]): Buffer {
-    const old = new Set<string>();
+  object(own: Readonly<Record<string, unknown>>, source: Readonly<Record<string, unknown>>, places: readonly Place[], old: ReadonlySet<string>): Buffer {
     let first = true;
     this.#from = this.#open;
     this.#to = this.#open + 1;
     for (const [at, place] of places.entries()) {
-      old.add(place.key);
       if (!Object.hasOwn(own, place.key) || own[place.key] === undefined) continue;
       // Right behind the member before it: the source's own comma and spaces stay.
       const before = at === 0 ? this.#open + 1 : places[at - 1]?.end;
@@ -132,11 +131,6 @@ class Splice {
     if (this.#to > this.#from) this.#pieces.push(this.#bytes.subarray(this.#from, this.#to));
     this.#from = this.#to;
   }
-}
-
-function eachOnce(places: readonly Place[]): boolean {
-  const names = new Set(places.map(({ key }) => key));
-  return names.size === places.length && !names.has('__proto__');
 }
 
 function closingAfter(bytes: Buffer, at: number): number {

@@ -1,6 +1,6 @@
 import type { UpstreamTarget } from '../../contracts/exchange.ts';
 import { withoutCarriage } from '../../wire/carriage.ts';
-import type { ChatRequest } from '../../wire/chat.ts';
+import type { ChatMessage, ChatRequest } from '../../wire/chat.ts';
 import type { NameMap } from '../../wire/tool-names.ts';
 import { isOpenAiModel, isOthersModel, isReasoningModel } from './family.ts';
 import { toMessages } from './messages.ts';
@@ -12,15 +12,20 @@ type Body = Record<string, unknown>;
 /** The request as this upstream takes it: the caller's keys in their order, only what must be is changed. `names` when names were mapped. */
 export function toBody(request: ChatRequest, target: UpstreamTarget): { body: Body; names: NameMap | undefined } {
   // Before the carriage goes: it tells whose reasoning it is.
-  const clean = withoutCarriage({ ...request, messages: withoutForeignReasoning(request.messages, target) });
-  const named = nameRequest({ ...clean, messages: toMessages(clean.messages, target) });
+  const clean = withoutCarriage(withMessages(request, withoutForeignReasoning(request.messages, target)));
+  const named = nameRequest(withMessages(clean, toMessages(clean.messages, target)));
   // Assigned in place, so that every key keeps its position; a request without a model gets it first.
   const body: Body = 'model' in named.request ? { ...named.request } : { model: '', ...named.request };
   body.model = target.modelName;
   setStreamOptions(body, target);
   setMaxTokens(body, target);
   dropEmptyTools(body);
-  return { body: { ...body, ...target.extraBody }, names: named.names };
+  return { body: Object.assign(body, target.extraBody), names: named.names };
+}
+
+/** Copied only where there is something to change: this is on every call's way. */
+function withMessages(request: ChatRequest, messages: ChatMessage[]): ChatRequest {
+  return messages === request.messages ? request : { ...request, messages };
 }
 
 /** Usage is always asked for: the books need it; who did not ask does not see it. */
