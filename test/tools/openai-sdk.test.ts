@@ -30,7 +30,7 @@ before(async () => {
     },
     { env: { UP_KEY: 'sk-up' } },
   );
-  client = new OpenAI({ baseURL: `${app.base}/v1`, apiKey: KEY, timeout: 600 });
+  client = new OpenAI({ baseURL: `${app.base}/v1`, apiKey: KEY, timeout: 600, maxRetries: 5 });
 });
 after(async () => {
   await app.stop();

@@ -208,7 +208,8 @@ describe('when the client hangs up', () => {
         ),
     );
     await here.tell('readers', { rule: ['order.query'], leave: sleep(20) });
-    await until(() => cancelled, 500);
+    // Where a tool might have side effects it would go on for ten seconds.
+    await until(() => cancelled, 5000);
   });
 });
 
