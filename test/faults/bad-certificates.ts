@@ -24,56 +24,25 @@ function createAuthority(folder: string): {
   sign(name: string, days?: number, env?: Record<string, string>): Certificate;
   alone(name: string): Certificate;
 } {
-  const run = (args: string[], env: Record<string, string> = {}): void =>
-    void execFileSync(OPENSSL ?? 'openssl', args, { stdio: 'ignore', cwd: folder, env: { PATH: process.env.PATH, ...env } });
-  const selfSigned = (file: string, subject: string): void =>
-    run([
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:prime256v1',
-      '-nodes',
-      '-keyout',
-      `${file}.key`,
-      '-out',
-      `${file}.pem`,
-      '-days',
-      '2',
-      '-subj',
-      `/CN=${subject}`,
-    ]);
-  selfSigned('authority', 'an authority');
+  const openssl = (words: string, env: Record<string, string> = {}): void =>
+    void execFileSync(OPENSSL ?? 'openssl', words.split(' '), { stdio: 'ignore', cwd: folder, env: { PATH: process.env.PATH, ...env } });
+  const fresh = (file: string, subject: string): string => `-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout ${file}.key -subj /CN=${subject}`;
+  const read = (file: string): Certificate => ({ key: readFileSync(join(folder, `${file}.key`)), cert: readFileSync(join(folder, `${file}.pem`)) });
+  openssl(`req -x509 ${fresh('authority', 'authority')} -out authority.pem -days 2`);
   let made = 0;
   return {
     file: join(folder, 'authority.pem'),
     sign(name, days = 2, env = {}) {
       const file = `leaf${made++}`;
       writeFileSync(join(folder, `${file}.ext`), `subjectAltName=${name}\n`);
-      run([
-        'req',
-        '-new',
-        '-newkey',
-        'ec',
-        '-pkeyopt',
-        'ec_paramgen_curve:prime256v1',
-        '-nodes',
-        '-keyout',
-        `${file}.key`,
-        '-out',
-        `${file}.csr`,
-        '-subj',
-        '/CN=leaf',
-      ]);
-      const by = ['-CA', 'authority.pem', '-CAkey', 'authority.key', '-CAcreateserial', '-extfile', `${file}.ext`];
-      run(['x509', '-req', '-in', `${file}.csr`, '-out', `${file}.pem`, '-days', String(days), ...by], env);
-      return { key: readFileSync(join(folder, `${file}.key`)), cert: readFileSync(join(folder, `${file}.pem`)) };
+      openssl(`req -new ${fresh(file, 'leaf')} -out ${file}.csr`);
+      openssl(`x509 -req -in ${file}.csr -out ${file}.pem -days ${days} -CA authority.pem -CAkey authority.key -CAcreateserial -extfile ${file}.ext`, env);
+      return read(file);
     },
     alone(name) {
       const file = `alone${made++}`;
-      selfSigned(file, name);
-      return { key: readFileSync(join(folder, `${file}.key`)), cert: readFileSync(join(folder, `${file}.pem`)) };
+      openssl(`req -x509 ${fresh(file, name)} -out ${file}.pem -days 2`);
+      return read(file);
     },
   };
 }
