@@ -42,6 +42,17 @@ describe('the log', () => {
       ],
     );
   });
+  it('is for reading in a terminal', () => {
+    const code = `import { createLog } from './src/telemetry/log.ts'; createLog('info').info({ port: 8080 }, 'listening');`;
+    const command = `'${process.execPath}' --import tsx --input-type=module -e ${JSON.stringify(code)}`;
+    // A terminal of its own: util-linux's recorder of sessions.
+    const { stdout, status } = spawnSync('script', ['-qec', command, '/dev/null'], { cwd: root, encoding: 'utf8' });
+    assert.equal(status, 0, stdout);
+    // Colours begin with an escape.
+    assert.match(stdout, new RegExp(`\\d\\d:\\d\\d:\\d\\d\\.\\d{3}.*INFO.*${String.fromCharCode(27)}.*listening`));
+    assert.match(stdout, /port.*8080/s);
+    assert.ok(!stdout.includes('"msg"'));
+  });
   it('tells of an error its type, code, stack and causes, and not what else it carries', () => {
     const { lines } = run(
       `log.error({ err: Object.assign(new Error('outer', { cause: new Error('inner') }), { code: 'E1', request: { secret: 'no' } }) }, 'x');`,
