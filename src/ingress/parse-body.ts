@@ -1,8 +1,8 @@
 import { HermesError } from '../contracts/errors.ts';
 import { parseJsonBytes } from '../wire/json.ts';
+import { endOfString } from '../wire/splice-json.ts';
 
 const QUOTE = 34;
-const BACKSLASH = 92;
 
 /** JSON of at most `maxDepth` levels. Throws a HermesError (400). */
 export function parseBody(bytes: Buffer, maxDepth: number): unknown {
@@ -19,13 +19,9 @@ export function parseBody(bytes: Buffer, maxDepth: number): unknown {
 /** Deep nesting costs stack in everything that walks it afterwards; so it is counted before it is parsed. */
 function isDeeper(bytes: Buffer, maxDepth: number): boolean {
   let depth = 0;
-  let inString = false;
-  for (let i = 0; i < bytes.length; i++) {
-    const byte = bytes[i] as number;
-    if (inString) {
-      if (byte === BACKSLASH) i++;
-      else if (byte === QUOTE) inString = false;
-    } else if (byte === QUOTE) inString = true;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    if (byte === QUOTE) at = endOfString(bytes, at) - 1;
     else if ((byte | 32) === 123) {
       // 0x5b [ and 0x7b { differ in bit 5 alone, as do their closings
       if (++depth > maxDepth) return true;

@@ -71,12 +71,12 @@ export class KeywordAutomaton {
     this.build();
     const trie = this.#trie as Trie;
     const subject = this.#hasPhrase && UNEVEN_SPACE.test(text) ? text.replace(WHITESPACE, ' ') : text;
-    const { outputs, outputLinks } = trie;
+    const { outputs, outputLinks, firstOutputs } = trie;
     let state = 0;
     for (let index = 0; index < subject.length; index++) {
       state = trie.step(state, subject.charCodeAt(index));
-      for (let at = outputs[state] === -1 ? (outputLinks[state] ?? 0) : state; at !== 0; at = outputLinks[at] ?? 0) {
-        const id = outputs[at] ?? -1;
+      for (let at = firstOutputs[state] as number; at !== 0; at = outputLinks[at] as number) {
+        const id = outputs[at] as number;
         if (!found.has(id) && this.#standsAlone(subject, id, index + 1)) found.add(id);
       }
     }

@@ -1,16 +1,26 @@
+/** Entries of the table of shallow states at most: 4 MB. */
+const MOST_DENSE = 2 ** 20;
+
 /**
- * A flat Aho-Corasick trie over UTF-16 units. Edges live in one open-addressed hash table of typed arrays: a table of
- * states × alphabet would be gigabytes for thousands of Chinese keywords, a Map per state would double the garbage.
+ * A flat Aho-Corasick trie over UTF-16 units. Shallow states, where a text nearly always is, have a row each in one table that
+ * names the next state for every character class, failing already followed. The edges of deeper ones live in an open-addressed
+ * hash table of typed arrays: rows for all would be gigabytes for thousands of Chinese keywords, a Map per state double the garbage.
  */
 export class Trie {
   /** By state: the keyword that ends here, or -1. */
   readonly outputs: Int32Array;
   /** By state: the longest proper suffix at which a keyword ends, or 0. */
   readonly outputLinks: Int32Array;
+  /** By state: the longest suffix, itself included, at which a keyword ends, or 0. */
+  readonly firstOutputs: Int32Array;
   readonly #fail: Int32Array;
   /** Character to class; 0 for one that no keyword contains. */
   readonly #classes: Uint16Array;
-  readonly #fromRoot: Int32Array;
+  /** Classes, and the one that stands for all other characters. */
+  readonly #width: number;
+  /** States below this have a row in `#rows`; they are numbered level by level. */
+  readonly #shallow: number;
+  readonly #rows: Int32Array;
   readonly #mask: number;
   readonly #states: Int32Array;
   readonly #symbols: Uint16Array;
@@ -22,7 +32,9 @@ export class Trie {
     this.#classes = new Uint16Array(0x10000);
     let classes = 0;
     for (const { unit } of edges) if (this.#classes[unit] === 0) this.#classes[unit] = ++classes;
-    this.#fromRoot = new Int32Array(classes + 1);
+    this.#width = classes + 1;
+    this.#shallow = Math.max(1, Math.min(outputs.length, Math.floor(MOST_DENSE / this.#width)));
+    this.#rows = new Int32Array(this.#shallow * this.#width);
     let capacity = 16;
     while (capacity < edges.length * 2) capacity *= 2;
     this.#mask = capacity - 1;
@@ -32,19 +44,21 @@ export class Trie {
     for (const { from, unit, to } of edges) this.#insert(from, this.#classes[unit] ?? 0, to);
     this.#fail = new Int32Array(outputs.length);
     this.outputLinks = new Int32Array(outputs.length);
+    this.firstOutputs = new Int32Array(outputs.length);
     for (const edge of edges) this.#link(edge);
+    for (let state = 0; state < outputs.length; state++) this.firstOutputs[state] = outputs[state] === -1 ? (this.outputLinks[state] ?? 0) : state;
   }
 
   step(from: number, unit: number): number {
     const symbol = this.#classes[unit] ?? 0;
     if (symbol === 0) return 0;
     let state = from;
-    while (state !== 0) {
+    while (state >= this.#shallow) {
       const next = this.#lookup(state, symbol);
       if (next !== -1) return next;
-      state = this.#fail[state] ?? 0;
+      state = this.#fail[state] as number;
     }
-    return this.#fromRoot[symbol] ?? 0;
+    return this.#rows[state * this.#width + symbol] as number;
   }
 
   #slot(state: number, symbol: number): number {
@@ -52,8 +66,8 @@ export class Trie {
   }
 
   #insert(state: number, symbol: number, target: number): void {
-    if (state === 0) {
-      this.#fromRoot[symbol] = target;
+    if (state < this.#shallow) {
+      this.#rows[state * this.#width + symbol] = target;
       return;
     }
     let slot = this.#slot(state, symbol) & this.#mask;
@@ -78,6 +92,14 @@ export class Trie {
     const suffix = from === 0 ? 0 : this.step(this.#fail[from] ?? 0, unit);
     this.#fail[to] = suffix;
     this.outputLinks[to] = this.outputs[suffix] === -1 ? (this.outputLinks[suffix] ?? 0) : suffix;
+    if (to < this.#shallow) this.#fillRow(to, suffix);
+  }
+
+  /** Where the state itself has no edge it goes where its suffix goes, whose row is whole: it is shorter. */
+  #fillRow(state: number, suffix: number): void {
+    const own = state * this.#width;
+    const other = suffix * this.#width;
+    for (let symbol = 0; symbol < this.#width; symbol++) if (this.#rows[own + symbol] === 0) this.#rows[own + symbol] = this.#rows[other + symbol] as number;
   }
 }
 

@@ -35,7 +35,7 @@ export function createWordFinder(words: readonly string[]): (text: string) => Fo
     let state = 0;
     for (let index = 0; index < mapped.text.length; index++) {
       state = trie.step(state, mapped.text.charCodeAt(index));
-      for (let at = trie.outputs[state] === -1 ? (trie.outputLinks[state] ?? 0) : state; at !== 0; at = trie.outputLinks[at] ?? 0) {
+      for (let at = trie.firstOutputs[state] ?? 0; at !== 0; at = trie.outputLinks[at] ?? 0) {
         const start = index + 1 - (known[trie.outputs[at] ?? -1]?.length ?? 0);
         if (standsAlone(mapped.text, start, index + 1)) found.push({ start: mapped.startOf(start), end: mapped.endOf(index) });
       }

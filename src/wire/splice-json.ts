@@ -146,7 +146,7 @@ function placesIn(bytes: Buffer, open: number): Place[] | undefined {
     const start = at;
     let key = '';
     if (named) {
-      const end = skipString(bytes, at);
+      const end = endOfString(bytes, at);
       key = keyOf(bytes, start, end);
       // The colon stands between.
       at = skipSpace(bytes, skipSpace(bytes, end) + 1);
@@ -170,8 +170,8 @@ function skipSpace(bytes: Buffer, from: number): number {
   return at;
 }
 
-/** Behind the closing quote. */
-function skipString(bytes: Buffer, open: number): number {
+/** Behind the closing quote of the string literal that opens at `open`; the end of the bytes where it is not closed. */
+export function endOfString(bytes: Buffer, open: number): number {
   let at = open + 1;
   for (const stop = Math.min(bytes.length, at + SHORT); at < stop; at++) {
     if (bytes[at] === BACKSLASH) at++;
@@ -189,7 +189,7 @@ function skipString(bytes: Buffer, open: number): number {
 
 function skipValue(bytes: Buffer, from: number): number {
   const first = bytes[from];
-  if (first === QUOTE) return skipString(bytes, from);
+  if (first === QUOTE) return endOfString(bytes, from);
   if (first !== OPEN_BRACE && first !== OPEN_BRACKET) {
     let at = from;
     while (at < bytes.length && !endsScalar(bytes[at])) at++;
@@ -199,7 +199,7 @@ function skipValue(bytes: Buffer, from: number): number {
   for (let at = from; at < bytes.length; ) {
     const byte = bytes[at];
     if (byte === QUOTE) {
-      at = skipString(bytes, at);
+      at = endOfString(bytes, at);
       continue;
     }
     at++;
