@@ -64,6 +64,11 @@ const settings = {
     .optional()
     .describe('Name of the field that bounds the answer. Default: by the model name.'),
   stream_options: flag().optional().describe('Ask for usage in streams (`stream_options.include_usage`). Default true; false for servers that refuse it.'),
+  empty_reasoning: flag()
+    .optional()
+    .describe(
+      'Wants `reasoning_content` on every assistant message with tool calls, if only empty, also where another vendor made it. Default: learned from its 400.',
+    ),
   developer_role: flag().optional().describe('Knows the role `developer`; false turns it into `system`. Default: by the model name.'),
   tool_call_ids: z.enum(['any', 'nine']).optional().describe('`nine`: ids of tool calls must be nine letters or digits (Mistral). Default any.'),
   generation: text()
@@ -75,7 +80,7 @@ const settings = {
     .optional()
     .describe('Path after `api_base` instead of the usual one; `{model}` is the model name (Azure: /openai/deployments/{model}/chat/completions).'),
 };
-export const QUIRKS = ['generation', 'max_tokens_field', 'stream_options', 'developer_role', 'tool_call_ids', 'path'] as const;
+export const QUIRKS = ['generation', 'max_tokens_field', 'stream_options', 'developer_role', 'empty_reasoning', 'tool_call_ids', 'path'] as const;
 
 const limitsOfCalls = {
   max_tokens: whole(1).optional().describe('Default and ceiling of the answer, tokens.'),

@@ -27,7 +27,9 @@ export const server = z
       .describe('Milliseconds without anything for the client after which a stream is begun with a comment, and then kept alive; 0 is never.'),
     max_event_bytes: bytes(1024)
       .default(16 * 1024 ** 2)
-      .describe('Largest single event of a stream, and largest error body of an upstream, bytes or like 16mb.'),
+      .describe(
+        'Largest single event of a stream, largest error body of an upstream, and most that is held of one round of tools or one answer of a session: bytes, or like 16mb.',
+      ),
     max_in_flight: whole(0).default(0).describe('Requests served at once; beyond it 503 `overloaded` with `retry-after`. 0 is no limit.'),
     max_event_loop_delay_ms: milliseconds()
       .default(0)

@@ -11,7 +11,7 @@ export type Quirks = Readonly<Record<string, unknown>>;
 
 /**
  * What an upstream's 400 taught about itself: that it refuses `stream_options`, the other name of `max_tokens`, or the role
- * `developer`. Hermes adds these by itself, so the caller must not see the refusal: the call is made again without, and, if
+ * `developer`, or misses `reasoning_content`. These are hermes' to say, so the caller must not see the refusal: the call is made again, mended, and, if
  * that helped, so are all later ones to the same upstream: a caller's own mistake must teach nothing about it. The
  * configuration can say the same beforehand (docs/providers.md).
  */
@@ -60,6 +60,7 @@ function lessonOf({ param, message, code }: UpstreamFailure, call: UpstreamCall)
   if (meant(/^max_tokens$/, /max_tokens/) && other && sent('max_tokens')) return { max_tokens_field: 'max_completion_tokens' };
   const unknown = UNKNOWN_PARAMETER.test(words);
   if (meant(/^max_completion_tokens$/, /max_completion_tokens/) && unknown && sent('max_completion_tokens')) return { max_tokens_field: 'max_tokens' };
+  if (/reasoning_content/.test(`${param ?? ''} ${message}`) && /missing|required|must be/i.test(message)) return { empty_reasoning: true };
   const role = /developer/.test(message) && /role/i.test(`${param ?? ''} ${message}`);
   return meant(/^messages\b|role$/, /role/i) && role && sent('role', '"developer"') ? { developer_role: false } : undefined;
 }

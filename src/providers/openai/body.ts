@@ -5,14 +5,14 @@ import type { NameMap } from '../../wire/tool-names.ts';
 import { isOpenAiModel, isOthersModel, isReasoningModel } from './family.ts';
 import { toMessages } from './messages.ts';
 import { nameRequest } from './names.ts';
-import { withoutForeignReasoning } from './reasoning.ts';
+import { withEmptyReasoning, withoutForeignReasoning } from './reasoning.ts';
 
 type Body = Record<string, unknown>;
 
 /** The request as this upstream takes it: the caller's keys in their order, only what must be is changed. `names` when names were mapped. */
 export function toBody(request: ChatRequest, target: UpstreamTarget): { body: Body; names: NameMap | undefined } {
   // Before the carriage goes: it tells whose reasoning it is.
-  const clean = withoutCarriage(withMessages(request, withoutForeignReasoning(request.messages, target)));
+  const clean = withoutCarriage(withMessages(request, withEmptyReasoning(withoutForeignReasoning(request.messages, target), target)));
   const named = nameRequest(withMessages(clean, toMessages(clean.messages, target)));
   // Assigned in place, so that every key keeps its position; a request without a model gets it first.
   const body: Body = 'model' in named.request ? { ...named.request } : { model: '', ...named.request };

@@ -21,6 +21,17 @@ export function withoutForeignReasoning(messages: ChatMessage[], target: Upstrea
   return messages.some(isForeign) ? messages.map((message) => (isForeign(message) ? bare(message) : message)) : messages;
 }
 
+/**
+ * DeepSeek's thinking mode answers 400 where an assistant message with tool calls has no `reasoning_content`, if only an empty one: what
+ * another vendor made has none.
+ */
+export function withEmptyReasoning(messages: ChatMessage[], target: UpstreamTarget): ChatMessage[] {
+  if (target.quirks.empty_reasoning !== true) return messages;
+  const lacks = ({ role, tool_calls, reasoning_content }: ChatMessage): boolean =>
+    role === 'assistant' && Boolean(tool_calls?.length) && typeof reasoning_content !== 'string';
+  return messages.some(lacks) ? messages.map((message) => (lacks(message) ? { ...message, reasoning_content: '' } : message)) : messages;
+}
+
 function bare(message: ChatMessage): ChatMessage {
   const { reasoning_content: _content, reasoning: _reasoning, reasoning_details: _details, ...rest } = message;
   return rest as ChatMessage;
