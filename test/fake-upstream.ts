@@ -159,11 +159,12 @@ export interface FakeUpstreamOptions {
 export async function createFakeUpstream(options: FakeUpstreamOptions = {}): Promise<FakeUpstream> {
   const behaviours = new Map<string, Behaviour>();
   const calls: ReceivedCall[] = [];
+  const counts = new Map<string, number>();
   const violations: string[] = [];
   const server = http.createServer(async (request, response) => {
     if (await options.routes?.(request, response)) return;
     const raw = await readAll(request);
-    const call = toCall(request, raw, calls);
+    const call = toCall(request, raw, counts);
     calls.push(call);
     response.on('close', () => {
       call.closedAt = performance.now();
@@ -220,7 +221,7 @@ async function readAll(request: http.IncomingMessage): Promise<string> {
   return Buffer.concat(parts).toString('utf8');
 }
 
-function toCall(request: http.IncomingMessage, raw: string, calls: readonly ReceivedCall[]): ReceivedCall {
+function toCall(request: http.IncomingMessage, raw: string, counts: Map<string, number>): ReceivedCall {
   let body: ChatRequest;
   try {
     body = JSON.parse(raw);
@@ -228,6 +229,8 @@ function toCall(request: http.IncomingMessage, raw: string, calls: readonly Rece
     body = { messages: [] };
   }
   const model = typeof body?.model === 'string' ? body.model : '';
+  const earlier = counts.get(model) ?? 0;
+  counts.set(model, earlier + 1);
   return {
     method: request.method ?? '',
     path: request.url ?? '',
@@ -235,7 +238,7 @@ function toCall(request: http.IncomingMessage, raw: string, calls: readonly Rece
     raw,
     body,
     model,
-    earlier: calls.filter((call) => call.model === model).length,
+    earlier,
     at: performance.now(),
     closedAt: undefined,
     aborted: false,

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort, temporaryFolder, until } from '../services.ts';
 
@@ -15,6 +15,8 @@ export function nginxMissing(): string | undefined {
 
 export interface Nginx {
   base: string;
+  /** The newest lines of its error log. */
+  errors(): string;
   stop(): Promise<void>;
 }
 
@@ -57,6 +59,7 @@ http {
   await until(async () => (await fetch(`${base}/healthz`)).ok, 'nginx did not start');
   return {
     base,
+    errors: () => readFileSync(join(folder, 'error.log'), 'utf8').trimEnd().split('\n').slice(-3).join('\n'),
     async stop() {
       const gone = once(child, 'exit');
       child.kill('SIGTERM');
