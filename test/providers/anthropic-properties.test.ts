@@ -5,6 +5,7 @@ import { ChatCompletionStream } from 'openai/lib/ChatCompletionStream';
 import provider from '../../src/providers/anthropic.ts';
 import type { ChatChunk, ChatMessage, ChatRequest, ToolCall } from '../../src/wire/chat.ts';
 import { CompletionBuilder } from '../../src/wire/collect.ts';
+import { accumulateStream } from '../conformance/python-accumulator.ts';
 import { complaint } from './anthropic-request-validator.ts';
 import { anthropicTarget } from './anthropic-targets.ts';
 
@@ -222,7 +223,7 @@ function streamOf(events: object[]): ChatChunk[] {
 }
 
 describe('any Anthropic event sequence', () => {
-  test("gives a stream that the SDK's accumulator takes, with the same text and calls", async () => {
+  test('gives a stream that the accumulators of both SDKs take, with the same text and calls', async () => {
     await fc.assert(
       fc.asyncProperty(blocks, reason, fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 4 }), fc.boolean(), async (list, stopReason, sizes, noise) => {
         const chunks = streamOf(toEvents(list, stopReason, sizes, noise));
@@ -242,6 +243,12 @@ describe('any Anthropic event sequence', () => {
           calls.map((block) => [block.id, JSON.parse(JSON.stringify(block.input))]),
         );
         assert.equal(completion.usage?.total_tokens, 10);
+        const python = accumulateStream(JSON.parse(JSON.stringify(chunks)));
+        assert.deepEqual([python.role, python.content ?? '', python.finish], ['assistant', texts.join(''), choice?.finish_reason]);
+        assert.deepEqual(
+          python.calls.map((call) => [call.id, JSON.parse(call.arguments)]),
+          calls.map((block) => [block.id, JSON.parse(JSON.stringify(block.input))]),
+        );
       }),
       { numRuns: 300 },
     );

@@ -1,28 +1,35 @@
+import type Anthropic from '@anthropic-ai/sdk';
+
 /**
  * Says what the Messages API would refuse about a request, or undefined: the rules of reference and SDK, and the stricter
- * hosts' (turns alternate, the first is the user's).
+ * hosts' (turns alternate, the first is the user's). The members that it knows are bound to the SDK's types: a name that these do not have does not
+ * compile.
  */
 type Json = Record<string, unknown>;
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const ID = /^[a-zA-Z0-9_-]+$/;
-const TOP = new Set(
-  'model max_tokens messages system stop_sequences stream temperature top_p top_k tools tool_choice thinking output_config metadata service_tier speed cache_control container inference_geo context_management mcp_servers'.split(
-    ' ',
-  ),
-);
-const FIELDS: Record<string, string[]> = {
-  text: ['text', 'cache_control', 'citations'],
-  image: ['source', 'cache_control'],
-  document: ['source', 'title', 'context', 'citations', 'cache_control'],
-  tool_use: ['id', 'name', 'input', 'cache_control', 'caller'],
-  tool_result: ['tool_use_id', 'content', 'is_error', 'cache_control'],
-  thinking: ['thinking', 'signature'],
-  redacted_thinking: ['data'],
+const membersOf = <Type>(...names: (keyof Type & string)[]): readonly string[] => names;
+/** Sampling belongs to the older version: the SDK's types of today do without. */
+type Params = Anthropic.Beta.Messages.MessageCreateParams & { temperature?: number; top_p?: number; top_k?: number };
+const TOP = new Set([
+  ...membersOf<Params>('model', 'max_tokens', 'messages', 'system', 'stop_sequences', 'stream', 'temperature', 'top_p', 'top_k', 'tools', 'tool_choice'),
+  ...membersOf<Params>('thinking', 'output_config', 'metadata', 'service_tier', 'speed', 'cache_control', 'container', 'inference_geo'),
+  ...membersOf<Params>('context_management', 'mcp_servers'),
+]);
+const FIELDS: Record<string, readonly string[]> = {
+  text: membersOf<Anthropic.TextBlockParam>('text', 'cache_control', 'citations'),
+  image: membersOf<Anthropic.ImageBlockParam>('source', 'cache_control'),
+  document: membersOf<Anthropic.DocumentBlockParam>('source', 'title', 'context', 'citations', 'cache_control'),
+  tool_use: membersOf<Anthropic.ToolUseBlockParam>('id', 'name', 'input', 'cache_control', 'caller'),
+  tool_result: membersOf<Anthropic.ToolResultBlockParam>('tool_use_id', 'content', 'is_error', 'cache_control'),
+  thinking: membersOf<Anthropic.ThinkingBlockParam>('thinking', 'signature'),
+  redacted_thinking: membersOf<Anthropic.RedactedThinkingBlockParam>('data'),
 };
-const CHOICE: Record<string, string[]> = {
-  auto: ['disable_parallel_tool_use'],
-  any: ['disable_parallel_tool_use'],
-  tool: ['name', 'disable_parallel_tool_use'],
+const TOOL = membersOf<Anthropic.Tool>('name', 'description', 'input_schema', 'type', 'cache_control', 'strict', 'input_examples');
+const CHOICE: Record<string, readonly string[]> = {
+  auto: membersOf<Anthropic.ToolChoiceAuto>('disable_parallel_tool_use'),
+  any: membersOf<Anthropic.ToolChoiceAny>('disable_parallel_tool_use'),
+  tool: membersOf<Anthropic.ToolChoiceTool>('name', 'disable_parallel_tool_use'),
   none: [],
 };
 const isPlain = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -73,9 +80,7 @@ function tooling(body: Json): string | undefined {
   if ('tools' in body && (!Array.isArray(body.tools) || body.tools.length === 0)) return 'tools: Input should be a valid list';
   for (const [index, tool] of (Array.isArray(body.tools) ? body.tools : []).entries()) {
     if (!isPlain(tool) || !NAME.test(String(tool.name))) return `tools.${index}.name: pattern`;
-    for (const key of Object.keys(tool))
-      if (!['name', 'description', 'input_schema', 'type', 'cache_control', 'strict', 'input_examples'].includes(key))
-        return `tools.${index}.${key}: Extra inputs are not permitted`;
+    for (const key of Object.keys(tool)) if (!TOOL.includes(key)) return `tools.${index}.${key}: Extra inputs are not permitted`;
     if (!isPlain(tool.input_schema) || tool.input_schema.type !== 'object') return `tools.${index}.input_schema.type: Field required`;
     if (names.has(String(tool.name))) return 'tools: Tool names must be unique.';
     names.add(String(tool.name));
