@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -43,6 +44,11 @@ describe('examples, against the demo configuration', { timeout: 120_000 }, () =>
   };
   const typescript = (name: string): Promise<string> => example(process.execPath, '--import', 'tsx', `examples/typescript/${name}`);
 
+  const python = existsSync(`${root}examples/python/.venv/bin/python`) ? 'examples/python/.venv/bin/python' : 'python3';
+  /** What an example needs beside the language. */
+  const without = async (module: string): Promise<string | undefined> =>
+    (await can(python, '-c', `import ${module}`)) ? undefined : skipLoudly(`${module} for Python is missing: pip install -r examples/python/requirements.txt`);
+
   it('Python, with the standard library', async (t) => {
     if (!(await can('python3', '--version'))) return t.skip(skipLoudly('python3 is missing'));
     const said = await example('python3', 'examples/python/plain.py');
@@ -51,8 +57,24 @@ describe('examples, against the demo configuration', { timeout: 120_000 }, () =>
     assert.match(said, /remembered messages: [1-9]/);
   });
   it('Python, with the official client', async (t) => {
-    if (!(await can('python3', '-c', 'import openai'))) return t.skip(skipLoudly('the openai package for Python is missing'));
-    assert.ok((await example('python3', 'examples/python/openai_client.py')).trim().split('\n').length >= 2);
+    const missing = await without('openai');
+    if (missing) return t.skip(missing);
+    assert.ok((await example(python, 'examples/python/openai_client.py')).trim().split('\n').length >= 2);
+  });
+  it('Python, with LangChain: whole, streamed, and with a tool of its own', async (t) => {
+    const missing = await without('langchain_openai');
+    if (missing) return t.skip(missing);
+    const said = await example(python, 'examples/python/langchain_chat.py');
+    assert.match(said, /answered: .*20240515/);
+    assert.match(said, /streamed: .*turn 2/);
+    assert.match(said, /tool: parcel_weight 2\.5/);
+  });
+  it('Python, with the OpenAI Agents SDK', async (t) => {
+    const missing = await without('agents');
+    if (missing) return t.skip(missing);
+    const said = await example(python, 'examples/python/openai_agent.py');
+    assert.match(said, /answered: .*20240515/);
+    assert.match(said, /streamed: .+ \(\d{2,} events\)/);
   });
   it('TypeScript, with the official client', async () => {
     const said = await typescript('chat.ts');
@@ -61,5 +83,13 @@ describe('examples, against the demo configuration', { timeout: 120_000 }, () =>
   });
   it("TypeScript, with Anthropic's client", async () => {
     assert.match(await typescript('anthropic.ts'), /\nend_turn\n$/);
+  });
+  it('TypeScript, with the Vercel AI SDK', async (t) => {
+    if (!existsSync(`${root}examples/typescript/node_modules/ai`))
+      return t.skip(skipLoudly('the Vercel AI SDK is missing: npm install --prefix examples/typescript'));
+    const said = await typescript('vercel-ai.ts');
+    assert.match(said, /route: order_query/);
+    assert.match(said, /answered: .*20240515.* tokens/);
+    assert.match(said, /turn 2/);
   });
 });
