@@ -99,9 +99,11 @@ function redisCommand(port: number, ...words: string[]): Promise<string> {
     const socket = connect(port, '127.0.0.1', () => socket.write(`${words.join(' ')}\r\n`));
     socket.setTimeout(1000, () => socket.destroy(new Error('no answer')));
     socket.once('error', reject);
+    // A server whose role changes ends its connections.
+    socket.once('close', () => reject(new Error('no answer')));
     socket.once('data', (data) => {
-      socket.destroy();
       resolve(data.toString());
+      socket.destroy();
     });
   });
 }
