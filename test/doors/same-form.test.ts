@@ -53,6 +53,28 @@ describe('an OpenAI client in front of an OpenAI upstream', () => {
     );
   });
 
+  test('gets the bytes of its answer as they came, whole and streamed', async () => {
+    const head = '"id":"c-1" , "model":"gpt-fake-2","created":1790000000.0,"trace":9007199254740993,"x_vendor":{"2":1e3,"1":[ ]}';
+    const whole = `{ "object":"chat.completion",${head},"choices":[{"index":0,"message":{"role":"assistant","content":"caf\\u00e9 \\/","extra":1.0},"finish_reason":"stop"}],
+  "usage":{"total_tokens":3,"prompt_tokens":2,"completion_tokens":1} }`;
+    const chunk = (rest: string): string => `data:{${head},"object":"chat.completion.chunk",${rest}}\n\n`;
+    const stream = [
+      chunk('"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":null,"obfuscation":"aX"'),
+      chunk('"choices":[{"delta":{"content":"caf\\u00e9 \\/"},"index":0,"finish_reason":null}],"usage":null'),
+      chunk('"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":null'),
+      chunk('"choices":[ ],"usage":{"total_tokens":3,"prompt_tokens":2,"completion_tokens":1}'),
+      'data: [DONE]\n\n',
+    ].join('');
+    openai.on(
+      'gpt-fake',
+      ({ response }, { body }) =>
+        void response.writeHead(200, { 'content-type': body.stream ? 'text/event-stream' : 'application/json' }).end(body.stream ? stream : whole),
+    );
+    const ask = { model: 'gpt', messages: [{ role: 'user', content: 'x' }] };
+    assert.equal((await app.chat(ask)).text, whole);
+    assert.equal((await app.chat({ ...ask, stream: true, stream_options: { include_usage: true } })).text, stream);
+  });
+
   test("what a user's plugin changes in place arrives changed, the rest as it was", async () => {
     const plugin = `export default { name: 'redact', handle(exchange, next) { const last = exchange.request.messages.at(-1); last.content = last.content.replace('secret', '***'); return next(); } };`;
     const touched = await startApp({ models: models(), default_model: 'gpt' }, { env, files: { 'redact.mjs': plugin } });
