@@ -13,6 +13,8 @@ export interface Load {
   headers: Record<string, string>;
   connections: number;
   seconds: number;
+  /** More of wrk's script: what differs from request to request. */
+  lua?: string;
 }
 export interface Measured {
   requestsPerSecond: number;
@@ -41,7 +43,7 @@ function toMs(text: string): number {
 export async function measure(server: Server, load: Load): Promise<Measured> {
   const script = join(scratch(), 'request.lua');
   const headers = Object.entries(load.headers).map(([name, value]) => `wrk.headers[${JSON.stringify(name)}] = ${JSON.stringify(value)}`);
-  writeFileSync(script, `wrk.method = "POST"\nwrk.body = [==[${load.body}]==]\n${headers.join('\n')}\n`);
+  writeFileSync(script, `wrk.method = "POST"\nwrk.body = [==[${load.body}]==]\n${headers.join('\n')}\n${load.lua ?? ''}\n`);
   const before = cpuSeconds(server.pid);
   const { stdout } = await run('wrk', [
     '-t',
