@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import OpenAI from 'openai';
 import { KEY, type RunningApp, startApp } from '../app-kit.ts';
 import { createFakeUpstream, type FakeUpstream } from '../fake-upstream.ts';
-import { temporaryFolder } from '../services.ts';
+import { temporaryFolder, until } from '../services.ts';
 
 const OTHER = 'sk-other-7b1e5c9d3f2a4860';
 const PNG = 'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
@@ -175,12 +175,18 @@ describe('responses that are asked for again', () => {
   });
 
   test('of a repeat by the SDK itself are those of the first try', async () => {
-    upstream.on('gpt-fake', (reply) => reply.completion({ content: 'once' }, { delayMs: 200 }));
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    upstream.on('gpt-fake', (reply) => held.then(() => reply.completion({ content: 'once' })));
     const calls = upstream.calls.length;
     const again = (headers: Record<string, string> = {}) => app.post('/v1/responses', { model: 'gpt', input: 'slow' }, headers);
     const tries = [again()];
     await upstream.until(() => upstream.calls.length > calls);
     tries.push(again({ 'x-stainless-retry-count': '1' }));
+    await until(async () => /^hermes_requests_in_flight 2$/m.test((await app.fetch('/metrics')).text), 'the repeat did not come');
+    release();
     const [first, second] = (await Promise.all(tries)).map(({ json }) => json as unknown as OpenAI.Responses.Response);
     assert.ok(first && second);
     assert.equal(second.id, first.id);
