@@ -7,6 +7,7 @@ import { costRoutes } from './admin/costs.ts';
 import { debugRoutes } from './admin/debug-route.ts';
 import { keyRoutes } from './admin/keys.ts';
 import { operationRoutes } from './admin/operations.ts';
+import type { AdminRoute } from './admin/route.ts';
 import { sessionRoutes } from './admin/sessions.ts';
 import { shadowRoutes } from './admin/shadow-report.ts';
 import { traceRoutes } from './admin/traces.ts';
@@ -14,10 +15,13 @@ import { dryRunOf } from './app/dry-run.ts';
 import { createHouse, type House, systemEnvironment } from './app/house.ts';
 import { startHousekeeping } from './app/housekeeping.ts';
 import { lintConfig } from './app/lint-config.ts';
-import { createConfigReader } from './app/read-config.ts';
+import { nobodyElse, type Peers } from './app/peers.ts';
+import { type ConfigReader, createConfigReader } from './app/read-config.ts';
 import type { Registries } from './app/registries.ts';
+import { tellReload } from './app/tell-reload.ts';
 import { TraceSink } from './app/trace-sink.ts';
-import type { LoadOptions } from './config/load.ts';
+import { createViews, type Views } from './app/views.ts';
+import type { LoadedConfig, LoadOptions } from './config/load.ts';
 import { createReloader, type ReloadResult } from './config/reload.ts';
 import { parseRunTimeKey } from './config/run-time-key.ts';
 import type { Config } from './contracts/config.ts';
@@ -37,6 +41,17 @@ export interface AppOptions {
   load: LoadOptions;
   createLog(level: string): Log;
   metrics?: Metrics;
+  /** What was read already. */
+  reading?: { reader: ConfigReader; loaded: LoadedConfig };
+  /** Given to a worker among others: who watches the files and tells of reloads is not this process then. */
+  peers?: Peers;
+}
+/** Milliseconds; none by default. */
+export interface StopOptions {
+  /** How long connections that say nothing are kept for a last answer. */
+  idleMs: number;
+  /** How long it goes on listening, so that other workers have closed before it. */
+  lingerMs: number;
 }
 export interface App {
   readonly host: string;
@@ -48,29 +63,32 @@ export interface App {
   /** Validated first, swapped in whole, or refused; the log says why. */
   reload(): Promise<ReloadResult>;
   /** Finishes what is in flight, flushes, closes. */
-  stop(): Promise<void>;
+  stop(options?: StopOptions): Promise<void>;
 }
 
 /** Configuration in, running gateway out. Rejects with what stands in the way (ConfigError, PluginLoadError, a taken address). */
-export async function createApp({ load, createLog, metrics = createMetrics() }: AppOptions): Promise<App> {
-  const { registries, read } = await createConfigReader(load);
-  const loaded = read();
+export async function createApp({ load, createLog, metrics = createMetrics(), reading, peers }: AppOptions): Promise<App> {
+  const reader = reading?.reader ?? (await createConfigReader(load));
+  const loaded = reading?.loaded ?? reader.read();
   const log = createLog(loaded.config.log.level);
-  for (const warning of loaded.warnings) log.warn({}, warning);
-  const house = await createHouse({ config: loaded.config, log, metrics, environment: systemEnvironment }, registries);
+  if (peers === undefined) for (const warning of loaded.warnings) log.warn({}, warning);
+  const house = await createHouse({ config: loaded.config, log, metrics, environment: systemEnvironment }, reader.registries);
   const state = { draining: false };
   const exporter = createTraceExporter({ endpoint: () => house.generation().config.trace.otlp_endpoint, log, metrics });
   const keepDays = (): number => house.generation().config.trace.keep_days;
   const traces = new TraceSink({ cold: house.cold, log, metrics, environment: systemEnvironment, keepDays, exported: exporter.add });
-  const reloader = createReloader({ current: loaded, load: read, apply: ({ config }) => house.use(config), onReload: tellReload(log, metrics) });
+  const onReload = peers ? () => undefined : tellReload(log, metrics);
+  const reloader = createReloader({ current: loaded, load: reader.read, apply: ({ config }) => house.use(config), onReload });
   const loop = new LoopDelay();
+  const draining = (): boolean => state.draining;
   const gateway = createGateway(house, {
     loop,
     log,
     metrics,
-    draining: () => state.draining,
+    draining,
     traces,
-    matchers: registries.matchers,
+    matchers: reader.registries.matchers,
+    peers,
     reload: () => reloader.reload('admin'),
   });
   const passThrough = createPassThrough(gateway);
@@ -83,7 +101,7 @@ export async function createApp({ load, createLog, metrics = createMetrics() }: 
     await house.close();
     throw thrown;
   }
-  reloader.watch();
+  if (peers === undefined) reloader.watch();
   const housekeeping = startHousekeeping(house, log);
   return {
     host: listener.host,
@@ -92,15 +110,16 @@ export async function createApp({ load, createLog, metrics = createMetrics() }: 
     config: () => house.generation().config,
     generatedKey: loaded.generatedKey,
     reload: () => reloader.reload('signal'),
-    async stop() {
+    async stop({ idleMs, lingerMs } = { idleMs: 0, lingerMs: 0 }) {
       const { server } = house.generation().config;
       state.draining = true;
       reloader.close();
       housekeeping.stop();
       if (server.drain_delay_ms > 0) await new Promise((resolve) => setTimeout(resolve, server.drain_delay_ms));
-      await listener.close(server.drain_timeout_ms, () => {
+      const cut = (): void => {
         for (const exchange of gateway.inFlight.list()) exchange.cancel(new HermesError('shutting_down', 'The gateway is shutting down; try again.'));
-      });
+      };
+      await listener.close({ timeoutMs: server.drain_timeout_ms, idleMs, lingerMs, cut });
       passThrough.close();
       loop.close();
       await Promise.all([traces.close(), exporter.close()]);
@@ -111,58 +130,76 @@ export async function createApp({ load, createLog, metrics = createMetrics() }: 
 
 type MutableGateway = { -readonly [K in keyof Gateway]: Gateway[K] };
 
-function createGateway(
-  house: House,
-  parts: {
-    loop: LoopDelay;
-    log: Log;
-    metrics: Metrics;
-    draining: () => boolean;
-    traces: TraceSink;
-    matchers: Registries['matchers'];
-    reload: () => Promise<ReloadResult>;
-  },
-): MutableGateway {
-  const { rooms, doors, environment, recorder, cold } = house;
-  const { log, draining, traces, reload } = parts;
+interface GatewayParts {
+  loop: LoopDelay;
+  log: Log;
+  metrics: Metrics;
+  draining: () => boolean;
+  traces: TraceSink;
+  matchers: Registries['matchers'];
+  peers: Peers | undefined;
+  /** Of this process alone. */
+  reload: () => Promise<ReloadResult>;
+}
+
+function createGateway(house: House, parts: GatewayParts): MutableGateway {
+  const { rooms, environment, recorder, cold } = house;
+  const { log, draining, traces } = parts;
+  const config = (): Config => house.generation().config;
   const inFlight: Gateway['inFlight'] = new Roster();
-  const metrics = withPresent(parts.metrics, inFlight, house);
+  const own = withPresent(parts.metrics, inFlight, house);
+  const peers = parts.peers ?? nobodyElse({ metrics: own.text, reload: parts.reload });
+  const metrics = { ...own, text: peers.metrics };
+  const views = createViews({ rooms, config, traces, peers, metrics: own.text });
   return {
     generation: house.generation,
-    doors,
+    doors: house.doors,
     rooms,
     log,
     metrics,
     environment,
     draining,
     inFlight,
-    admission: new Admission({ metrics, loop: parts.loop, maxDelayMs: () => house.generation().config.server.max_event_loop_delay_ms }),
+    admission: new Admission({ metrics, loop: parts.loop, maxDelayMs: () => config().server.max_event_loop_delay_ms }),
     notReady: async () => ((await cold.healthy()) ? undefined : 'the session store does not answer'),
-    admin: createAdmin([
-      ...traceRoutes(traces),
-      ...debugRoutes(dryRunOf(house)),
-      ...shadowRoutes(rooms.shadow),
-      ...sessionRoutes({ cold, environment, forget: rooms.sessions.forget }),
-      ...keyRoutes({ book: house.keys, parse: parseRunTimeKey, configured: () => house.generation().config.auth.keys }),
-      ...costRoutes({ costs: (query) => costReply(cold, query, house.generation().config.cost.timezone, environment.now()) }),
-      ...budgetRoutes({ views: () => house.budgets.views(house.generation().config), lift: (id) => house.budgets.lift(id, house.generation().config) }),
-      ...consoleDataRoutes({
-        config: () => house.generation().config,
-        metrics,
-        lint: () => lintConfig(house.generation().config, parts.matchers, rooms.access.allows),
-        statistics: rooms.routing.statistics,
-        tools: (config) => rooms.tools.list(config),
-      }),
-      ...operationRoutes({ config: () => house.generation().config, upstream: rooms.upstream, plugins: () => house.generation().plugins, reload }),
-    ]),
+    admin: createAdmin(adminRoutes(house, { config, views, metrics, matchers: parts.matchers, reload: peers.reload })),
     console: serveConsole,
     proxy: () => Promise.reject(new Error('the pass-through is not set up')),
     ended(ending) {
-      recorder.ended(ending.exchange?.config ?? house.generation().config, ending);
+      recorder.ended(ending.exchange?.config ?? config(), ending);
       traces.add(ending);
     },
-    looked: (ending) => recorder.looked(house.generation().config, ending),
+    looked: (ending) => recorder.looked(config(), ending),
   };
+}
+
+interface AdminParts {
+  config: () => Config;
+  views: Views;
+  metrics: Metrics;
+  matchers: Registries['matchers'];
+  reload: () => Promise<ReloadResult>;
+}
+
+function adminRoutes(house: House, { config, views, metrics, matchers, reload }: AdminParts): AdminRoute[] {
+  const { rooms, environment, cold } = house;
+  return [
+    ...traceRoutes(views.traces),
+    ...debugRoutes(dryRunOf(house)),
+    ...shadowRoutes(rooms.shadow),
+    ...sessionRoutes({ cold, environment, forget: rooms.sessions.forget }),
+    ...keyRoutes({ book: house.keys, parse: parseRunTimeKey, configured: () => config().auth.keys }),
+    ...costRoutes({ costs: (query) => costReply(cold, query, config().cost.timezone, environment.now()) }),
+    ...budgetRoutes({ views: () => house.budgets.views(config()), lift: (id) => house.budgets.lift(id, config()) }),
+    ...consoleDataRoutes({
+      config,
+      metrics,
+      lint: () => lintConfig(config(), matchers, rooms.access.allows),
+      statistics: views.statistics,
+      tools: (current) => rooms.tools.list(current),
+    }),
+    ...operationRoutes({ upstreams: views.upstreams, switchUpstream: views.switchUpstream, plugins: () => house.generation().plugins, reload }),
+  ];
 }
 
 /** What is true at this moment is read when somebody asks: requests in flight, breakers whose time is over, the default's share. */
@@ -176,17 +213,5 @@ function withPresent(metrics: Metrics, inFlight: Gateway['inFlight'], { rooms, g
       rooms.routing.statistics(generation().config);
       return metrics.text(format);
     },
-  };
-}
-
-/** The log and the metric of every reload. */
-function tellReload(log: Log, metrics: Metrics): (result: ReloadResult) => void {
-  const reloads = metrics.counter('hermes_config_reloads_total', 'Configurations taken or refused while running.', ['outcome']);
-  return ({ outcome, cause, warnings, mistakes }) => {
-    for (const warning of warnings) log.warn({}, warning);
-    if (outcome === 'ok') log.info({ cause }, 'configuration reloaded');
-    else log.error({ cause, mistakes }, 'configuration refused, the old one stays');
-    // Last: whoever sees the count finds the reason in the log.
-    reloads.inc({ outcome });
   };
 }

@@ -9,7 +9,7 @@ export interface ConsoleDataDeps {
   /** What is to be said about the rules as the file has them. */
   lint(): readonly object[];
   /** What the rules have decided so far. */
-  statistics(config: Config): RouteStatistics;
+  statistics(): Promise<RouteStatistics>;
   /** All, those of MCP servers too. */
   tools(config: Config): ToolView[];
 }
@@ -21,10 +21,9 @@ export function consoleDataRoutes({ config, metrics, lint, statistics, tools }: 
     {
       method: 'GET',
       pattern: '/admin/routes',
-      handle() {
-        const current = config();
-        const { route_rules, registry } = current;
-        return { body: { rules: route_rules, default_model: registry.defaultModel, lint: lint(), statistics: statistics(current) } };
+      async handle() {
+        const { route_rules, registry } = config();
+        return { body: { rules: route_rules, default_model: registry.defaultModel, lint: lint(), statistics: await statistics() } };
       },
     },
     {

@@ -104,27 +104,41 @@ export class TraceSink {
     this.#waitingContent = list.reduce((sum, kept) => sum + contentOf(kept), 0);
   }
 
-  async get(id: string): Promise<TraceRecord | undefined> {
+  /** Of what is in memory. */
+  recentOne(id: string): TraceRecord | undefined {
     const kept = this.#ring.get(id) ?? this.#waiting.find((waiting) => waiting.id === id);
-    return kept ? toRecord(kept) : this.#deps.cold.readTrace(id);
+    return kept && toRecord(kept);
   }
 
-  /** Newest first: what memory and the store hold, each trace once. */
-  async list(query: TraceQuery): Promise<Page<TraceRecord>> {
-    const { limit, cursor } = query;
-    const after = fromCursor(cursor);
+  async get(id: string): Promise<TraceRecord | undefined> {
+    return this.recentOne(id) ?? this.#deps.cold.readTrace(id);
+  }
+
+  /** The newest in memory, one more than a page: whoever makes a page of them sees that there is another. */
+  recent(query: TraceQuery): TraceRecord[] {
+    const kept = this.#recent(query).sort(newestFirst);
+    return kept.slice(0, query.limit + 1).map(toRecord);
+  }
+
+  /** Newest first: what memory and the store hold, and what the memories of others do (`elsewhere`), each trace once. */
+  async list(query: TraceQuery, elsewhere: readonly TraceRecord[] = []): Promise<Page<TraceRecord>> {
+    const { limit } = query;
     const stored = this.#deps.keepDays() > 0 ? await this.#deps.cold.listTraces(query) : { data: [], nextCursor: undefined };
-    const recent = [...new Set([...this.#ring.values(), ...this.#waiting])].filter((kept) => matches(kept, query) && isAfter(kept, after));
-    const known = new Map(stored.data.map((record) => [record.id, record]));
+    const known = new Map([...elsewhere, ...stored.data].map((record) => [record.id, record]));
     const merged: { id: string; startedAt: number; record?: TraceRecord; kept?: KeptTrace }[] = [
-      ...stored.data.map((record) => ({ id: record.id, startedAt: record.startedAt, record })),
-      ...recent.filter(({ id }) => !known.has(id)).map((kept) => ({ id: kept.id, startedAt: kept.startedAt, kept })),
+      ...[...known.values()].map((record) => ({ id: record.id, startedAt: record.startedAt, record })),
+      ...this.#recent(query).flatMap((kept) => (known.has(kept.id) ? [] : [{ id: kept.id, startedAt: kept.startedAt, kept }])),
     ];
-    merged.sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1));
+    merged.sort(newestFirst);
     const data = merged.slice(0, limit).flatMap(({ record, kept }) => record ?? (kept ? [toRecord(kept)] : []));
     const last = data.at(-1);
     const more = merged.length > limit || stored.nextCursor !== undefined;
     return { data, nextCursor: more && last ? toCursor(last) : undefined };
+  }
+
+  #recent(query: TraceQuery): KeptTrace[] {
+    const after = fromCursor(query.cursor);
+    return [...new Set([...this.#ring.values(), ...this.#waiting])].filter((kept) => matches(kept, query) && isAfter(kept, after));
   }
 
   /** Deletes what is older than `trace.keep_days`. */
@@ -185,6 +199,10 @@ function charactersIn(value: unknown): number {
   if (typeof value === 'string') return value.length;
   if (typeof value !== 'object' || value === null) return 8;
   return Object.entries(value).reduce((sum, [name, part]) => sum + name.length + charactersIn(part), 0);
+}
+
+function newestFirst(a: { id: string; startedAt: number }, b: { id: string; startedAt: number }): number {
+  return b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1);
 }
 
 /** The place of the last trace of a page, as the stores write it: pages go on whether memory or a store gave the last one. */

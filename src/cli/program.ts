@@ -11,6 +11,7 @@ type Register = (program: Command) => void;
 /** Each command's file is loaded when it is wanted: a start must not wait for all of them. */
 const COMMANDS: Readonly<Record<string, () => Promise<Register>>> = {
   serve: async () => (await import('./serve.ts')).registerServeCommand,
+  worker: async () => (await import('./worker.ts')).registerWorkerCommand,
   demo: async () => (await import('./demo.ts')).registerDemoCommand,
   config: async () => (await import('./config.ts')).registerConfigCommands,
   plugins: async () => (await import('./plugins.ts')).registerPluginsCommand,

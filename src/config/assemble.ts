@@ -5,6 +5,7 @@ import { toSignatures } from './environment.ts';
 import type { Inventory, KnownProviders } from './inventory.ts';
 import { usesMatcher } from './match.ts';
 import type { Overrides } from './overrides.ts';
+import { usableProcessors } from './processors.ts';
 import type { ConfigFile } from './schema.ts';
 
 export interface Parts {
@@ -43,7 +44,12 @@ export function assemble(file: ConfigFile, parts: Parts): Config {
     file: parts.path,
     proxy: overrides.proxy,
     registry,
-    server: { ...file.server, host: overrides.host ?? file.server.host, port: overrides.port ?? file.server.port },
+    server: {
+      ...file.server,
+      host: overrides.host ?? file.server.host,
+      port: overrides.port ?? file.server.port,
+      workers: file.server.workers === 'auto' ? usableProcessors() : file.server.workers,
+    },
     auth: { keys: parts.keys, signatures: toSignatures(file) },
     default_model: registry.defaultModel,
     route_rules: file.route_rules.map(toRule),

@@ -97,10 +97,10 @@ class Loading {
     const rollout = this.readCandidates('rollout', raw, inventory, document);
     const overrides = readOverrides(this.options.flags, this.env, (problem) => this.problems.push(problem));
     const storage = parsed.success ? this.storage(parsed.data, document) : undefined;
-    if (parsed.success && parsed.data.server.workers > 1)
+    if (storage && parsed.success && parsed.data.server.workers !== 1 && (storage.hot_backend !== 'redis' || storage.cold_backend !== 'postgres'))
       document.report(
         ['server', 'workers'],
-        'must be 1: hermes is one process; start several instances behind a load balancer, with Redis and PostgreSQL between them (docs/operations.md)',
+        'several workers need stores that they share: set REDIS_URL=redis://… and DATABASE_URL=postgres://…, or leave it at 1',
       );
     this.problems.unshift(...document.problems);
     if (!parsed.success || storage === undefined || this.problems.length > 0) throw new ConfigError(this.problems);

@@ -34,9 +34,10 @@ export const server = z
     max_event_loop_delay_ms: milliseconds()
       .default(0)
       .describe('Mean delay of the event loop over half a second beyond which requests are refused with 503 `overloaded` and `retry-after`. 0 is no limit.'),
-    workers: whole(1, 256)
+    workers: z
+      .union([z.literal('auto', { error: 'must be a whole number from 1 to 256, or auto' }), whole(1, 256)])
       .default(1)
-      .describe('Processes that share the port: 1. For more, start several instances behind a load balancer (docs/operations.md).'),
+      .describe('Processes that share the port; `auto`: one a processor. More than 1 needs Redis and PostgreSQL (docs/operations.md).'),
     trusted_proxies: z.array(text()).default([]).describe('Addresses or networks (CIDR) whose `x-forwarded-for` counts; nobody by default.'),
   })
   .prefault({})

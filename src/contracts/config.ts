@@ -191,7 +191,7 @@ export interface Config {
     max_in_flight: number;
     /** Mean delay of the event loop beyond which requests are refused. 0: no limit. */
     max_event_loop_delay_ms: number;
-    /** Processes that share the port. */
+    /** Processes that share the port; `auto` is a number here. */
     workers: number;
     trusted_proxies: string[];
   };

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Config } from '../contracts/config.ts';
 import { HermesError, toErrorBody } from '../contracts/errors.ts';
@@ -13,17 +13,27 @@ export interface Listener {
   readonly host: string;
   /** Open sockets. */
   readonly connections: number;
+  /** Stops listening and closes idle connections; resolves when the last request is over. */
+  close(options: CloseOptions): Promise<void>;
+}
+export interface CloseOptions {
+  /** After it `cut` is called, to end what is left in good form; what does not end by that is closed a second later. */
+  timeoutMs: number;
+  cut(): void;
   /**
-   * Stops listening and closes idle connections; resolves when the last request is over. After `timeoutMs` `cut` is called, to
-   * end what is left in good form; what does not end by that is closed a second later.
+   * Idle connections are left open for so long. A client that sends its next request at the moment of their closing loses it;
+   * a busy one is told by its next answer (`connection: close`), and loses none.
    */
-  close(timeoutMs: number, cut: () => void): Promise<void>;
+  idleMs: number;
+  /** It goes on listening for so long, for others that share the port and close before it. */
+  lingerMs: number;
 }
 
 const MAX_HEADER_BYTES = 32 * 1024;
 const MAX_HEADERS = 200;
 const SWEEP_MS = 50;
 const CUT_GRACE_MS = 1000;
+const SILENT_MS = 500;
 
 /** A listener on node:http with limits against slow and oversized clients. Rejects when the address is taken. */
 export async function listen(config: Config, handlers: ListenerHandlers): Promise<Listener> {
@@ -47,9 +57,11 @@ export async function listen(config: Config, handlers: ListenerHandlers): Promis
     else serveWithout(server, request, socket, head);
   });
   server.on('clientError', refuseUnreadable);
-  const sockets = new Set<Socket>();
+  const sockets = new Map<Socket, number>();
+  let lastAccepted = 0;
   server.on('connection', (socket) => {
-    sockets.add(socket);
+    lastAccepted = performance.now();
+    sockets.set(socket, lastAccepted);
     socket.once('close', () => sockets.delete(socket));
   });
   await new Promise<void>((resolve, reject) => {
@@ -66,7 +78,11 @@ export async function listen(config: Config, handlers: ListenerHandlers): Promis
     get connections() {
       return sockets.size;
     },
-    close: (timeoutMs, cut) => drain(server, sockets, timeoutMs, cut),
+    async close(options) {
+      if (options.lingerMs > 0) await new Promise((resolve) => setTimeout(resolve, options.lingerMs));
+      await quietMoment(() => lastAccepted);
+      await drain(server, sockets, options);
+    },
   };
 }
 
@@ -118,44 +134,55 @@ function refuseUnreadable(error: Error & { code?: string }, socket: Duplex): voi
   socket.end(`HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`);
 }
 
-/** Turns of the loop that are this short have taken in all that was knocking. Milliseconds. */
-const SHORT_TURN_MS = 0.1;
-const TURNS = 300;
+/** So long nothing must have knocked. */
+const QUIET_MS = 50;
+const LOOK_MS = 5;
+/** For clients that knock without end. */
+const MOST_MS = 1000;
 
 /**
- * The kernel resets connections that are made but not yet taken in when a listener closes, and their requests are lost. Every turn
- * of the loop takes all of them in; after a short one hardly any can have come.
+ * The kernel resets connections that are made but not yet taken in when a listener closes, and their requests are lost. A turn of the
+ * loop takes one of them in (libuv since 1.45), so it is waited until none has come for a while.
  */
-async function quietMoment(): Promise<void> {
-  let before = performance.now();
-  for (let turn = 0; turn < TURNS; turn++) {
-    await new Promise((resolve) => setImmediate(resolve));
-    const now = performance.now();
-    if (turn > 0 && now - before < SHORT_TURN_MS) return;
-    before = now;
+async function quietMoment(lastAccepted: () => number): Promise<void> {
+  const began = performance.now();
+  for (let now = began; now - began < MOST_MS; now = performance.now()) {
+    if (now - Math.max(began, lastAccepted()) > QUIET_MS) return;
+    // Asleep between looks: a process that spins is put aside by the kernel just when it has seen that nobody knocks.
+    await new Promise<void>((resolve) => setTimeout(() => afterReading(resolve), LOOK_MS));
   }
 }
 
-async function drain(server: Server, sockets: ReadonlySet<Socket>, timeoutMs: number, cut: () => void): Promise<void> {
-  await quietMoment();
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+/** Timers come before what has arrived is read: what is closed by a timer must be closed after that, or a late process resets what it has not looked at. */
+function afterReading(act: () => void): void {
+  setImmediate(act);
+}
+
+async function drain(server: Server, sockets: ReadonlyMap<Socket, number>, { timeoutMs, cut, idleMs }: CloseOptions): Promise<void> {
+  server.prependListener('request', (_request, response) => response.setHeader('connection', 'close'));
+  // Of http's own `close` the part that stops listening: the other part closes idle connections.
+  const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
   const closeIdle = (): void => {
     server.closeIdleConnections();
-    // One that has never said anything is not idle to Node: it is awaited until its headers are due.
-    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+    // One that has never said anything is not idle to Node: it would be awaited until its headers are due. A new one is about to speak.
+    const since = performance.now() - SILENT_MS;
+    for (const [socket, acceptedAt] of sockets) if (socket.bytesRead === 0 && acceptedAt < since) socket.destroy();
   };
-  // A connection that was busy at the signal is idle later on.
-  const sweep = setInterval(closeIdle, SWEEP_MS);
+  let sweep: NodeJS.Timeout | undefined;
+  const patience = setTimeout(() => {
+    afterReading(closeIdle);
+    // A connection that was busy at the signal is idle later on.
+    sweep = setInterval(() => afterReading(closeIdle), SWEEP_MS);
+  }, idleMs);
   let end: NodeJS.Timeout | undefined;
   const timer = setTimeout(() => {
     cut();
     end = setTimeout(() => {
-      for (const socket of sockets) socket.destroy();
+      for (const socket of sockets.keys()) socket.destroy();
     }, CUT_GRACE_MS);
   }, timeoutMs);
-  closeIdle();
   await closed;
-  clearInterval(sweep);
-  clearTimeout(timer);
-  clearTimeout(end);
+  // And the part that ends http's own timer.
+  server.close();
+  for (const each of [patience, sweep, timer, end]) clearTimeout(each);
 }

@@ -314,6 +314,15 @@ test('the way out of the network is that of the environment', () => {
   assert.match(refusal({}, { env: { HTTPS_PROXY: 'proxy:3128' } }), /HTTPS_PROXY.*http:\/\/host:port/);
 });
 
-test('several processes at one port are refused rather than forgotten', () => {
-  assert.match(refusal({ server: { workers: 4 } }), /server\.workers.*several instances/);
+test('several workers need stores that they share', () => {
+  const env = { REDIS_URL: 'redis://127.0.0.1:6379', DATABASE_URL: 'postgres://hermes@127.0.0.1/hermes' };
+  const workers = (value: unknown) => load({ server: { workers: value } }, { env }).config.server.workers;
+  assert.deepEqual([workers(1), workers(4), workers('3')], [1, 4, 3]);
+  assert.ok(workers('auto') >= 1);
+  for (const value of [2, 'auto'])
+    for (const half of [{}, { REDIS_URL: env.REDIS_URL }, { DATABASE_URL: env.DATABASE_URL }])
+      assert.match(refusal({ server: { workers: value } }, { env: half }), /server\.workers.*set REDIS_URL=.* and DATABASE_URL=/);
+  assert.equal(load({ server: { workers: 1 } }).config.server.workers, 1);
+  for (const value of ['many', 0, 1.5, 1000])
+    assert.match(refusal({ server: { workers: value } }, { env }), /server\.workers: must be (a whole number from 1 to 256, or auto|at least 1|at most 256)/);
 });

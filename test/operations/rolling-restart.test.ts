@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { Agent, request as httpRequest } from 'node:http';
+import { Agent } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { KEY, user } from '../app-kit.ts';
+import { user } from '../app-kit.ts';
 import { createFakeUpstream, type FakeUpstream } from '../fake-upstream.ts';
 import { freePort, type PostgresService, type RedisService, skipWithout, startPostgres, startRedis } from '../services.ts';
+import { chat, isServed, type Result } from './client.ts';
 import { type Instance, startInstance } from './instance.ts';
 import { type Nginx, nginxMissing, startNginx } from './nginx.ts';
 
@@ -17,27 +18,6 @@ const ROUNDS = Number(process.env.HERMES_ROUNDS ?? 1);
 const REQUESTS_PER_SECOND = Number(process.env.HERMES_RATE ?? 150);
 const SESSIONS = 4;
 const agent = new Agent({ keepAlive: true });
-interface Result {
-  status: number;
-  text: string;
-  sessionMessages: number;
-}
-function chat(base: string, body: object): Promise<Result> {
-  const text = JSON.stringify(body);
-  return new Promise((resolve) => {
-    const failed = (error: Error): void => resolve({ status: 0, text: error.message, sessionMessages: -1 });
-    const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
-    httpRequest(`${base}/v1/chat/completions`, { method: 'POST', agent, headers }, (response) => {
-      let answer = '';
-      response.on('data', (data) => (answer += data)).on('error', failed);
-      response.on('end', () =>
-        resolve({ status: response.statusCode ?? 0, text: answer, sessionMessages: Number(response.headers['x-hermes-session-messages'] ?? -1) }),
-      );
-    })
-      .on('error', failed)
-      .end(text);
-  });
-}
 
 /** So many a second, whether or not the earlier ones are answered; one in ten is a stream of most of a second. */
 async function steadyLoad(base: string, perSecond: number, going: () => boolean): Promise<Result[]> {
@@ -46,7 +26,7 @@ async function steadyLoad(base: string, perSecond: number, going: () => boolean)
     for (let due = ((performance.now() - began) * perSecond) / 1000; results.length < due; ) {
       const slow = results.length % 10 === 0;
       const text = slow ? `slow ${results.length}` : `question ${results.length}`;
-      results.push(chat(base, { messages: user(text), stream: slow || results.length % 2 === 0 }));
+      results.push(chat(agent, base, { messages: user(text), stream: slow || results.length % 2 === 0 }));
     }
   return Promise.all(results);
 }
@@ -88,7 +68,7 @@ describe('two instances behind a plain nginx', { skip: missing, timeout: 120_000
     let going = true;
     const talk = async (sessionId: string): Promise<void> => {
       for (let turn = 0; going; turn++) {
-        const result = await chat(nginx.base, { messages: user(`turn ${turn}`), stream: turn % 2 === 0, session_id: sessionId });
+        const result = await chat(agent, nginx.base, { messages: user(`turn ${turn}`), stream: turn % 2 === 0, session_id: sessionId });
         results.push(result);
         // The rest of its turns would be counted wrong; what failed is told below.
         if (result.status !== 200) return;
@@ -111,7 +91,7 @@ describe('two instances behind a plain nginx', { skip: missing, timeout: 120_000
     const seconds = (performance.now() - began) / 1000;
     await Promise.all(sessions);
     results.push(...(await load));
-    const failed = results.filter(({ status, text }) => status !== 200 || (text.startsWith('data:') && !text.trimEnd().endsWith('data: [DONE]')));
+    const failed = results.filter((result) => !isServed(result));
     assert.deepEqual(failed.slice(0, 3), [], `${failed.length} of ${results.length} failed; nginx: ${nginx.errors()}`);
     assert.ok(results.length > REQUESTS_PER_SECOND * seconds * 0.9, `only ${results.length} requests in ${seconds} s`);
     const streams = results.filter(({ text }) => text.startsWith('data:')).length;
