@@ -15,7 +15,12 @@ export function registerDemoCommand(program: Command): void {
     .option('--host <host>', 'address to listen on')
     .action(async (options: { port?: string; host?: string }) => {
       const tools = await startDemoTools(0);
-      const env = processEnvironment({ DEMO_TOOLS_PORT: String(tools.port), API_KEY: `sk-demo-${randomBytes(12).toString('hex')}` });
+      const env = processEnvironment({
+        DEMO_TOOLS_PORT: String(tools.port),
+        API_KEY: `sk-demo-${randomBytes(12).toString('hex')}`,
+        // What is played with does not end up among what `hermes serve` keeps, and the two can run side by side.
+        DATABASE_URL: 'sqlite:///./data/demo.db',
+      });
       const key = env.API_KEY ?? '';
       await serve({ config: packageFile(FILE), env, ...options }, (app) => {
         const address = `http://${app.host.includes(':') || app.host === '0.0.0.0' ? '127.0.0.1' : app.host}:${app.port}`;
