@@ -28,7 +28,7 @@ export const ANYBODY: Principal = {
 export async function withRules<T>(options: LoadOptions, work: (house: House, config: Config) => Promise<T>, now?: () => number): Promise<T> {
   const { registries, read } = await createConfigReader(options);
   const environment = now ? { ...systemEnvironment, now } : systemEnvironment;
-  const config = withoutStores(read().config);
+  const config = withoutStores(read().config, { tools: false });
   const house = await createHouse({ config, log: createLog('error', process.stderr), metrics: createMetrics(), environment }, registries);
   try {
     return await work(house, house.generation().config);

@@ -1,13 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { createSessionViews, type SessionViews } from '../admin/sessions.ts';
-import { createHouse } from '../app/house.ts';
-import { createConfigReader } from '../app/read-config.ts';
-import { createLog } from '../telemetry/log.ts';
-import { createMetrics } from '../telemetry/metrics.ts';
+import { openHot } from '../app/stores.ts';
+import { forgetSession } from '../sessions/forget-session.ts';
 import { isRecord } from '../wire/json.ts';
 import { CommandFailed } from './command-failed.ts';
 import { askGateway } from './running-gateway.ts';
+import { withCold } from './with-cold.ts';
 
 interface StoreOptions {
   config?: string;
@@ -60,14 +59,18 @@ export function registerSessionCommands(program: Command): void {
 /** Asks the stores of the configuration, or a running gateway. */
 export async function withViews<T>(options: StoreOptions, ask: (views: SessionViews) => Promise<T>): Promise<T> {
   if (options.url !== undefined) return ask(remoteViews(options));
-  const { registries, read } = await createConfigReader({ file: options.config });
-  const { config } = read();
-  const house = await createHouse({ config, log: createLog('error', process.stderr), metrics: createMetrics() }, registries);
-  try {
-    return await ask(createSessionViews({ cold: house.cold, environment: house.environment, forget: house.rooms.sessions.forget }));
-  } finally {
-    await house.close();
-  }
+  return withCold(options, ({ config, cold, log, metrics, environment }) => {
+    // Only who deletes needs the hot store.
+    const forget = async (project: string, session: string): Promise<boolean> => {
+      const hot = await openHot(config, { log, metrics, environment });
+      try {
+        return await forgetSession({ hot, cold, log }, project, session);
+      } finally {
+        await hot.close();
+      }
+    };
+    return ask(createSessionViews({ cold, environment, forget }));
+  });
 }
 
 function remoteViews(options: StoreOptions): SessionViews {

@@ -3,11 +3,11 @@ import type { Config } from '../contracts/config.ts';
 import { HermesError } from '../contracts/errors.ts';
 import type { Exchange, SessionTurn } from '../contracts/exchange.ts';
 import { type HotStore, StoreUnavailable } from '../contracts/hot-store.ts';
-import { recapKey } from '../contracts/recap-key.ts';
 import type { ContextRoom, OpenTurn, RecalledSession, SessionsRoom } from '../contracts/rooms.ts';
 import type { Counter, Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import type { ChatMessage } from '../wire/chat.ts';
 import { windowStart } from '../wire/history-window.ts';
+import { forgetSession } from './forget-session.ts';
 import { type KeepResponse, KeptResponses } from './kept-responses.ts';
 import { LateTurns } from './late-turns.ts';
 import { SessionOpenTurn } from './open-turn.ts';
@@ -43,7 +43,7 @@ export function createSessionsRoom(deps: SessionsDeps): SessionsRoom {
   return {
     begin: (exchange) => sessions.begin(exchange),
     recall: (config, project, session) => sessions.recall(config, project, session),
-    forget: (project, session) => sessions.forget(project, session),
+    forget: (project, session) => forgetSession(deps, project, session),
     findResponse: (name) => responses.find(name),
     deleteResponse: (name) => responses.delete(name),
     sweep: (config) => sessions.sweep(config),
@@ -51,7 +51,7 @@ export function createSessionsRoom(deps: SessionsDeps): SessionsRoom {
   };
 }
 
-class Sessions implements Omit<SessionsRoom, 'findResponse' | 'deleteResponse'> {
+class Sessions implements Omit<SessionsRoom, 'forget' | 'findResponse' | 'deleteResponse'> {
   readonly #deps: SessionsDeps;
   readonly #reads: Counter;
   readonly #lock: SessionLock;
@@ -176,16 +176,6 @@ class Sessions implements Omit<SessionsRoom, 'findResponse' | 'deleteResponse'> 
   async recall(config: Config, project: string, session: string): Promise<RecalledSession> {
     const state = await this.#read(toSessionName(project, session), config);
     return { system: state.system.map(copyOf), history: repairTurns(state.messages.map(copyOf)), tokens: tokensOf(state.messages) };
-  }
-
-  async forget(project: string, session: string): Promise<boolean> {
-    const { hot, cold, log } = this.#deps;
-    const { key } = toSessionName(project, session);
-    const existed = await cold.deleteSession(project, session);
-    await cold.deleteValue(recapKey(project, session));
-    // Away: the store deletes it before it is used again.
-    await hot.deleteSession(key).catch((thrown) => log.warn({ err: thrown }, 'a deleted session could not be deleted in the hot store yet'));
-    return existed;
   }
 
   async sweep(config: Config): Promise<number> {
