@@ -74,5 +74,5 @@ export async function drawDashboard({ title, panels }: { title: string; panels: 
   const drawn = [];
   for (const panel of shown) drawn.push(await drawPanel(panel, ask));
   const [width, height] = [24 * CELL_W + GAP, Math.max(...shown.map(({ gridPos }) => gridPos.y + gridPos.h)) * CELL_H + TOP + GAP];
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="Inter,Helvetica,Arial,sans-serif"><rect width="${width}" height="${height}" fill="#111217"/><text x="${GAP + 4}" y="24" font-size="15" fill="#ffffff">${toText(title)}</text>${drawn.join('')}</svg>\n`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="Inter,Helvetica,Arial,sans-serif"><title>${toText(title)}</title><rect width="${width}" height="${height}" fill="#111217"/><text x="${GAP + 4}" y="24" font-size="15" fill="#ffffff">${toText(title)}</text>${drawn.join('')}</svg>\n`;
 }
