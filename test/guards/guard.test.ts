@@ -9,7 +9,7 @@ import { PLANTED } from './guard-kit.ts';
 const CARD = PLANTED.card[0];
 const PHONE = PLANTED.phone[0];
 const API_KEY = PLANTED.api_key[0];
-const DIGITS = /4111|13812345678|Ab3dEf6/;
+const DIGITS = /4111.?1111|13812345678|Ab3dEf6/;
 
 let upstream: FakeUpstream;
 let side: http.Server;
