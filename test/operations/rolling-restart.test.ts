@@ -27,10 +27,10 @@ let again = 0;
  * between the last look at who knocks and the listener's end; `HERMES_RATE` is for machines at rest and forgives nothing.
  */
 async function chatAsSdksDo(base: string, body: object): Promise<Result> {
-  const first = await chat(base, body);
+  const first = await chat(agent, base, body);
   if (process.env.HERMES_RATE !== undefined || (first.status !== 0 && first.status !== 502)) return first;
   again++;
-  return chat(base, body);
+  return chat(agent, base, body);
 }
 
 /** So many a second, whether or not the earlier ones are answered; one in ten is a stream of most of a second. */
@@ -40,7 +40,7 @@ async function steadyLoad(base: string, perSecond: number, going: () => boolean)
     for (let due = ((performance.now() - began) * perSecond) / 1000; results.length < due; ) {
       const slow = results.length % 10 === 0;
       const text = slow ? `slow ${results.length}` : `question ${results.length}`;
-      results.push(chat(agent, base, { messages: user(text), stream: slow || results.length % 2 === 0 }));
+      results.push(chatAsSdksDo(base, { messages: user(text), stream: slow || results.length % 2 === 0 }));
     }
   return Promise.all(results);
 }
@@ -82,7 +82,7 @@ describe('two instances behind a plain nginx', { skip: missing, timeout: 120_000
     let going = true;
     const talk = async (sessionId: string): Promise<void> => {
       for (let turn = 0; going; turn++) {
-        const result = await chat(agent, nginx.base, { messages: user(`turn ${turn}`), stream: turn % 2 === 0, session_id: sessionId });
+        const result = await chatAsSdksDo(nginx.base, { messages: user(`turn ${turn}`), stream: turn % 2 === 0, session_id: sessionId });
         results.push(result);
         // The rest of its turns would be counted wrong; what failed is told below.
         if (result.status !== 200) return;
