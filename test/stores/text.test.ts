@@ -41,6 +41,10 @@ describe('a value on its way into a store', () => {
 });
 
 describe('the end of a prefix', () => {
+  it('is there for a prefix of last code points, too', () => {
+    const last = '\u{10ffff}';
+    for (const text of [last, last + last, last.repeat(500)]) assert.ok(Buffer.compare(Buffer.from(text), Buffer.from(prefixEnd(last))) < 0);
+  });
   it('is behind every text that begins so, and before every other that is greater, in byte order', () => {
     fc.assert(
       fc.property(anything.map(encodeText), anything.map(encodeText), (prefix, other) => {

@@ -202,6 +202,7 @@ export function toTrace(record: Cell | undefined): TraceRecord {
   return { ...trace, session: trace.session };
 }
 
+const MOST_KEY_POINTS = 1000;
 /** The end of the keys that begin with `prefix`, in byte order. */
 export function prefixEnd(prefix: string): string {
   const points = [...prefix];
@@ -210,5 +211,6 @@ export function prefixEnd(prefix: string): string {
     // The surrogates' block is no text: the next code point that is one follows it.
     if (next <= 0x10ffff) return points.join('') + String.fromCodePoint(next === 0xd800 ? 0xe000 : next);
   }
-  return '\u{10ffff}\u{10ffff}';
+  // Nothing is greater than the last code point: only more of it than any key has.
+  return '\u{10ffff}'.repeat(prefix.length + MOST_KEY_POINTS);
 }
