@@ -239,7 +239,7 @@ describe('a hostile text', () => {
       const text = walk(letters, 50_000);
       const told = JSON.stringify(await engine.explain(asking(text)));
       const reads = Number(/in the (\d+) characters that are looked at/.exec(told)?.[1] ?? text.length);
-      assert.ok(reads === 1000 || reads * sizeOf(pattern) <= MOST_STEPS, `${reads} characters by ${sizeOf(pattern)}`);
+      assert.ok(reads === 500 || reads * sizeOf(pattern) <= MOST_STEPS, `${reads} characters by ${sizeOf(pattern)}`);
       // The costliest takes 3 references, also under coverage; with re2js's own memory for the automaton 5 to 9, without a limit of steps 16 and 41.
       const cost = await costIn(reference, () => engine.decide(asking(text)));
       assert.ok(cost < 5, `${cost.toFixed(1)} times what ${MOST_STEPS} steps cost`);

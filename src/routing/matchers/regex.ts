@@ -14,7 +14,7 @@ const ONE_LINE = /^\^\.\*\$$/;
 
 /** Characters that a pattern looks at. */
 const MOST_READ = 50_000;
-const LEAST_READ = 1_000;
+const LEAST_READ = 500;
 /**
  * Steps of a pattern's program times characters: about 15 ms where the automaton of its states cannot be built and all states
  * are followed side by side (13 ns each).
@@ -26,7 +26,7 @@ const AUTOMATON_BYTES = 262_144;
 /**
  * A pattern found anywhere in the text, in linear time whatever the pattern and the text are (RE2). A string ignores case;
  * `{ pattern, flags }` carries its own flags out of `i`, `s`, `m`. The text keeps its case here: the flags decide. Looked at are
- * 50,000 characters, fewer for a pattern of more than 24 steps (1,200,000 by their number, at least 1,000), so that no text
+ * 50,000 characters, fewer for a pattern of more than 24 steps (1,200,000 by their number, at least 500), so that no text
  * holds the process up.
  */
 export default defineMatcher({
