@@ -20,7 +20,7 @@ class RelayedChunk implements Chunk {
     this.#view = view;
   }
   get view(): ChatChunk {
-    this.#view ??= parseJson(readEvent(this.#event).data ?? '{}') as ChatChunk;
+    this.#view ??= parseChunk(this.#event);
     return this.#view;
   }
   get data(): ChatChunk {
@@ -35,6 +35,18 @@ class RelayedChunk implements Chunk {
   get raw(): Uint8Array | undefined {
     if (this.#replaced) return undefined;
     return this.#handedOut === undefined || this.#handedOut === JSON.stringify(this.#view) ? this.#event : undefined;
+  }
+}
+
+/**
+ * What is relayed was not parsed on its way, only looked over: the event may be broken all the same. Then its bytes are the client's to judge, and
+ * nobody here finds anything in it; the books must not fail for it.
+ */
+function parseChunk(event: Buffer): ChatChunk {
+  try {
+    return parseJson(readEvent(event).data ?? '{}') as ChatChunk;
+  } catch {
+    return { id: '', object: 'chat.completion.chunk', created: 0, model: '', choices: [] };
   }
 }
 

@@ -1,4 +1,4 @@
-import { events, type RunningApp, user } from '../app-kit.ts';
+import { type Reply, type RunningApp, user } from '../app-kit.ts';
 import { DONE, type FakeUpstream, toEventText } from '../fake-upstream.ts';
 import type { Random } from './random.ts';
 
@@ -66,21 +66,32 @@ export async function feedGarbage(app: RunningApp, upstream: FakeUpstream, model
     else if (answer.status !== 200) {
       if (!answer.json.error?.message) wrong.push(`${answer.status} without an error: ${what}`);
     } else {
-      const problem = endOf(answer);
+      const problem = answer.text.includes('"internal_error"') ? 'an internal error' : endOf(answer, bytes);
       if (problem) wrong.push(`${problem}: ${what} gave ${JSON.stringify(answer.text).slice(-300)}`);
     }
   }
   return wrong;
 }
 
-function endOf(answer: Parameters<typeof events>[0]): string | undefined {
-  let list: unknown[];
-  try {
-    list = events(answer);
-  } catch {
-    return 'an event that is no JSON';
+/** Events of hermes' own are whole; one that was relayed is as it came, broken or not. */
+function endOf(answer: Reply, came: Buffer): string | undefined {
+  const ends: number[] = [];
+  const list = answer.text.split('\n\n').filter((event) => event.startsWith('data:'));
+  for (const [index, event] of list.entries()) {
+    const data = event.slice(5).trim();
+    if (data === '[DONE]') ends.push(index);
+    else if (!isJson(data)) {
+      if (!came.toString().includes(data)) return `an event that is no JSON and did not come so (${data.slice(0, 200)})`;
+    } else if (typeof JSON.parse(data) === 'object' && JSON.parse(data) !== null && 'error' in JSON.parse(data)) ends.push(index);
   }
-  const ends = list.filter((event) => event === '[DONE]' || (typeof event === 'object' && event !== null && 'error' in event));
   if (ends.length !== 1) return `${ends.length} ends`;
-  return list.at(-1) === ends[0] ? undefined : 'something after the end';
+  return ends[0] === list.length - 1 ? undefined : 'something after the end';
+}
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
