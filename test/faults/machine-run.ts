@@ -18,6 +18,7 @@ export interface Refunds {
   told: string[];
 }
 const REFUND_MS = 45_000;
+const FAULT_MS = 90_000;
 
 async function talk(world: World, session: Talk, going: () => boolean): Promise<void> {
   for (let turn = 0; going(); turn++) {
@@ -48,6 +49,12 @@ async function refund(world: World, mine: Refunds, going: () => boolean): Promis
   }
 }
 
+/** A fault that does not end is told by its name. */
+async function inTime(name: string, fault: Promise<void> | undefined): Promise<void> {
+  const late = sleep(FAULT_MS, undefined, { ref: false }).then(() => Promise.reject(new Error(`${name} did not end in ${FAULT_MS} ms`)));
+  await Promise.race([fault, late]);
+}
+
 export interface MachineRun {
   seed: number;
   faults: number;
@@ -68,7 +75,7 @@ export async function runMachineFaults({ seed, faults, clients, tell }: MachineR
     for (const name of planFaults(world, createRandom(seed), faults)) {
       tell?.(name);
       world.report.faults[name] = (world.report.faults[name] ?? 0) + 1;
-      await FAULTS[name]?.run(world);
+      await inTime(name, FAULTS[name]?.run(world));
       for (const { process: child, log } of world.instances)
         if (child.exitCode !== null || child.signalCode !== null) world.report.wrong.push(`${name} ended a process: ${log().slice(-300)}`);
       await sleep(300 + world.random.below(500));
