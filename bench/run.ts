@@ -1,99 +1,80 @@
-// npm run bench [-- --quick] [-- --only json,sse]: hermes beside the leanest proxy that Node can be, in one run, A B A B, medians; figures are ratios.
-import { writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
+// npm run bench [-- --quick] [-- --only json,sse] [-- --soak 10m]: hermes beside a bare Node proxy, http-proxy-3, nginx and Portkey's gateway,
+// in one run, A B A B, medians of ratios. How to read it: docs/performance.md.
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startNginx, stopAll } from './parts/servers.ts';
-import { createSubjects, KEY } from './parts/subjects.ts';
-import { type Load, type Measured, measure, median } from './parts/wrk.ts';
+import { toChart } from './parts/chart.ts';
+import { type CommandLine, parseCommandLine } from './parts/command-line.ts';
+import { Fleet } from './parts/fleet.ts';
+import { describeMachine } from './parts/machine.ts';
+import type { Scenario, Section } from './parts/scenario.ts';
+import { root, stopAll } from './parts/servers.ts';
+import { coldStart } from './scenarios/cold-start.ts';
+import { fixedRate } from './scenarios/fixed-rate.ts';
+import { options, singleOptions } from './scenarios/options.ts';
+import { saturation } from './scenarios/saturation.ts';
+import { slowStreams } from './scenarios/slow-streams.ts';
+import { soak } from './scenarios/soak.ts';
 
-const quick = process.argv.includes('--quick');
-const onlyAt = process.argv.indexOf('--only');
-const only = onlyAt < 0 ? undefined : process.argv[onlyAt + 1]?.split(',');
-const rounds = quick ? 3 : 5;
-const seconds = quick ? 2 : 4;
-const warmUp = quick ? 3 : 6;
+const SCENARIOS: readonly Scenario[] = [...saturation, ...fixedRate, ...slowStreams, ...options, ...coldStart];
 
-/** 800 bytes: a system prompt, a short talk and a question. */
-const BODY = {
-  model: 'auto',
-  messages: [
-    { role: 'system', content: 'You are the assistant of an online shop. Answer briefly, in the language of the question, and never make up an order.' },
-    { role: 'user', content: 'Hello, I bought a pair of shoes last week.' },
-    { role: 'assistant', content: 'Hello! How can I help you with them?' },
-    { role: 'user', content: `Where is my order 20240515 now? ${'It was to arrive yesterday and I have not heard a thing. '.repeat(6)}` },
-  ],
-  temperature: 0.2,
-};
+/** Of the rounds, for what no goal is set for. */
+const FEWER = 0.6;
 
-interface Scenario {
-  name: string;
-  title: string;
-  load: Load;
+/** Throws for a name that nobody has. */
+function choose({ only, quick }: CommandLine): readonly Scenario[] {
+  if (only === undefined) return SCENARIOS.filter((scenario) => !quick || scenario.quick);
+  const known = [...SCENARIOS, ...singleOptions];
+  return only.map((name) => {
+    const found = known.find((scenario) => scenario.name === name);
+    if (found === undefined) throw new Error(`There is no scenario "${name}"; there are ${known.map((scenario) => scenario.name).join(', ')}.`);
+    return found;
+  });
 }
-const load = (path: string, body: object): Load => ({
-  path,
-  body: JSON.stringify(body),
-  headers: { 'content-type': 'application/json', authorization: `Bearer ${KEY}` },
-  connections: 32,
-  seconds,
-});
-const CHAT = '/v1/chat/completions';
-const SCENARIOS: Scenario[] = [
-  { name: 'json', title: 'JSON chat', load: load(CHAT, BODY) },
-  { name: 'sse', title: 'SSE chat, 50 events in one packet', load: load(CHAT, { ...BODY, model: 'stream_model', stream: true }) },
-  {
-    name: 'body',
-    title: 'JSON chat, a body of 100 kB',
-    load: load(CHAT, { ...BODY, messages: [...BODY.messages, { role: 'user', content: 'Where is it? '.repeat(8_000) }] }),
-  },
-  { name: 'anthropic', title: 'JSON chat, Anthropic upstream (the bare proxy: OpenAI)', load: load(CHAT, { ...BODY, model: 'claude_model' }) },
-  {
-    name: 'anthropic-sse',
-    title: 'SSE chat, Anthropic upstream, 50 events in one packet (the bare proxy: OpenAI)',
-    load: load(CHAT, { ...BODY, model: 'claude_stream_model', stream: true }),
-  },
-];
 
-const nginx = await startNginx();
-const subjects = await createSubjects(nginx);
-const lines = [
-  `node ${process.version}, ${cpus().length} × ${cpus()[0]?.model.trim()}, nginx as upstream, wrk with 32 connections, ${rounds} rounds of ${seconds} s`,
-];
-for (const scenario of SCENARIOS.filter(({ name }) => !only || only.includes(name))) {
-  const results = new Map<string, Measured[]>();
-  for (let round = -1; round < rounds; round++) {
-    for (const subject of subjects.for(scenario.name)) {
-      const headers = { ...scenario.load.headers, ...subject.headers };
-      // Before the first round comes a warm-up: a compiler at work is no steady state.
-      const measured = await measure(subject, {
-        ...scenario.load,
-        headers,
-        path: `${subject.prefix}${scenario.load.path}`,
-        seconds: round < 0 ? warmUp : seconds,
-      });
-      if (measured.errors > 0 && subject.name !== 'portkey') throw new Error(`${subject.name} gave ${measured.errors} errors in ${scenario.title}`);
-      if (round >= 0) results.set(subject.name, [...(results.get(subject.name) ?? []), measured]);
+function toText(sections: readonly Section[], settings: CommandLine): string {
+  const rounds = `${settings.rounds} rounds (${Math.ceil(settings.rounds * FEWER)} where no goal is set) of ${settings.seconds} s a contestant, in turn (A B A B); medians, ratios of the same round; 32 connections.`;
+  const parts = sections.map(({ title, lines }) => `## ${title}\n\n${lines.join('\n')}\n`);
+  return `# npm run bench\n\n${describeMachine()}.\n${rounds}\n\n${parts.join('\n')}`;
+}
+
+/** The whole run is the one that the README shows; what is only a part of it stays out of the tree. */
+function keep(sections: readonly Section[], text: string, whole: boolean): void {
+  const folder = whole ? join(root, 'bench') : join(root, '.bench');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'results.md'), text);
+  const groups = sections.flatMap(({ title, bars }) => (bars ? [{ title, bars }] : []));
+  if (groups.length > 0)
+    writeFileSync(join(folder, 'results.svg'), toChart(groups, 'Requests a second, to a bare Node proxy (1.00). One process each, one run.'));
+  process.stderr.write(`${join(folder, 'results.md')}\n`);
+}
+
+async function main(): Promise<void> {
+  const settings = parseCommandLine(process.argv.slice(2));
+  if (settings.list) {
+    process.stdout.write([...SCENARIOS, ...singleOptions].map(({ name, title }) => `${name.padEnd(20)} ${title}\n`).join(''));
+    return;
+  }
+  const chosen = choose(settings);
+  const fleet = await Fleet.start(settings.quick);
+  const sections: Section[] = [];
+  if ((await fleet.portkey()) === undefined) process.stderr.write('Portkey is left out: npm ci --prefix bench/portkey brings it\n');
+  if (settings.soakMinutes !== undefined) sections.push(await soak(fleet, settings));
+  else
+    for (const scenario of chosen) {
+      const began = performance.now();
+      sections.push(await scenario.run(fleet, scenario.main ? settings : { ...settings, rounds: Math.ceil(settings.rounds * FEWER) }));
+      process.stderr.write(`${scenario.name}: ${((performance.now() - began) / 1000).toFixed(0)} s\n`);
     }
-    process.stderr.write(`${scenario.title}: round ${round + 1} of ${rounds}\n`);
-  }
-  lines.push(
-    '',
-    `### ${scenario.title}`,
-    '',
-    '| | requests/s | to bare | p50 ms | p99 ms | p99 to bare | CPU µs/request | RSS MB | errors |',
-    '| --- | --- | --- | --- | --- | --- | --- | --- | --- |',
-  );
-  const bare = results.get('bare proxy') ?? [];
-  for (const [name, list] of results) {
-    const ratio = (pick: (m: Measured) => number): string => median(list.map((m, index) => pick(m) / pick(bare[index] ?? m))).toFixed(2);
-    const middle = (pick: (m: Measured) => number, digits = 0): string => median(list.map(pick)).toFixed(digits);
-    lines.push(
-      `| ${name} | ${middle((m) => m.requestsPerSecond)} | ${ratio((m) => m.requestsPerSecond)} | ${middle((m) => m.p50Ms, 2)} | ${middle((m) => m.p99Ms, 2)} | ${ratio((m) => m.p99Ms)} | ${middle((m) => m.cpuMicros)} | ${middle((m) => m.rssMb)} | ${middle((m) => m.errors)} |`,
-    );
-  }
+  const text = toText(sections, settings);
+  process.stdout.write(text);
+  keep(sections, text, !settings.quick && settings.only === undefined && settings.soakMinutes === undefined);
 }
-const text = `${lines.join('\n')}\n`;
-process.stdout.write(text);
-writeFileSync(join(import.meta.dirname, 'results.md'), `# npm run bench\n\n${text}`);
+
+try {
+  await main();
+} catch (thrown) {
+  process.stderr.write(`${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}\n`);
+  process.exitCode = 1;
+}
 stopAll();
-process.exit(0);
+process.exit();

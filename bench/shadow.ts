@@ -5,7 +5,7 @@ import { Agent, request } from 'node:http';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { freePort, type Server, scratch, start, stopAll } from './parts/servers.ts';
-import { median } from './parts/wrk.ts';
+import { median } from './parts/statistics.ts';
 
 const at = process.argv.indexOf('--rounds');
 const ROUNDS = at < 0 ? 8 : Number(process.argv[at + 1]);

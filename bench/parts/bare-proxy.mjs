@@ -4,7 +4,7 @@ import { Agent } from 'undici';
 
 const [port, upstream] = process.argv.slice(2);
 const origin = new URL(upstream).origin;
-const agent = new Agent({ connections: 256 });
+const agent = new Agent({ connections: 4096 });
 
 http
   .createServer((request, response) => {
@@ -40,4 +40,4 @@ http
       );
     });
   })
-  .listen(Number(port), '127.0.0.1');
+  .listen(Number(port), '127.0.0.1', 4096);
