@@ -1,4 +1,4 @@
-// npm run profile [-- --load json|sse|sse-events|body-100k|anthropic|anthropic-sse] [-- --seconds 10]: what the built gateway spends its time on.
+// npm run profile [-- --load json|sse|sse-events|slow-streams|body-100k|anthropic|anthropic-sse] [-- --seconds 10]: what the built gateway spends its time on.
 // Writes a CPU profile (for Chrome's developer tools, speedscope …) and a flame graph into .bench/, and prints the functions that take most.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,13 +9,15 @@ import { Fleet } from './parts/fleet.ts';
 import { openInspector } from './parts/inspector.ts';
 import { chatBody, largeBody, load } from './parts/loads.ts';
 import { table } from './parts/rounds.ts';
-import { freePort, root, stopAll } from './parts/servers.ts';
-import { measure } from './parts/wrk.ts';
+import { freePort, root, type Server, stopAll } from './parts/servers.ts';
+import { measureStreams, slowModels } from './parts/slow-load.ts';
+import { type Load, measure } from './parts/wrk.ts';
 
 const LOADS: Readonly<Record<string, () => string>> = {
   json: () => chatBody(),
   sse: () => chatBody({ model: 'stream_model', stream: true }),
   'sse-events': () => chatBody({ model: 'events_model', stream: true }),
+  'slow-streams': () => chatBody({ model: 'events_model', stream: true }),
   'body-100k': () => largeBody(100_000),
   anthropic: () => chatBody({ model: 'claude_model' }),
   'anthropic-sse': () => chatBody({ model: 'claude_stream_model', stream: true }),
@@ -25,30 +27,45 @@ const WARM_UP_SECONDS = 5;
 const SAMPLE_MICROS = 200;
 const MOST = 25;
 
+interface Done {
+  requests: number;
+  errors: number;
+}
+async function saturate(server: Server, sent: Load, seconds: number): Promise<Done> {
+  const { requestsPerSecond, errors } = await measure(server, sent, seconds);
+  return { requests: requestsPerSecond * seconds, errors };
+}
+async function stream(server: Server, sent: Load): Promise<Done> {
+  const { streams, errors } = await measureStreams(server, sent);
+  return { requests: streams, errors };
+}
+
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { load: { type: 'string', default: 'json' }, seconds: { type: 'string', default: '10' } } });
   const make = LOADS[values.load];
   if (make === undefined) throw new Error(`There is no load "${values.load}"; there are ${Object.keys(LOADS).join(', ')}.`);
   const fleet = await Fleet.start();
   const inspectorPort = await freePort();
-  const server = await fleet.hermes({ flags: [`--inspect=127.0.0.1:${inspectorPort}`] });
+  const seconds = Number(values.seconds);
+  const slow = values.load === 'slow-streams';
+  const config = slow ? { models: slowModels(fleet.upstreams, seconds) } : {};
+  const server = await fleet.hermes({ config, flags: [`--inspect=127.0.0.1:${inspectorPort}`] });
   const sent = load(make());
-  await measure(server, sent, WARM_UP_SECONDS);
+  await measure(server, slow ? load(chatBody({ model: 'stream_model', stream: true })) : sent, WARM_UP_SECONDS);
   const inspector = await openInspector(inspectorPort);
   await inspector.call('Profiler.enable');
   await inspector.call('Profiler.setSamplingInterval', { interval: SAMPLE_MICROS });
   await inspector.call('Profiler.start');
-  const measured = await measure(server, sent, Number(values.seconds));
+  const { requests, errors } = slow ? await stream(server, sent) : await saturate(server, sent, seconds);
   const { profile } = await inspector.call<{ profile: CpuProfile }>('Profiler.stop');
   inspector.close();
 
   const tree = toFrames(profile, root);
-  const requests = measured.requestsPerSecond * Number(values.seconds);
   const share = (micros: number): string => `${((micros / tree.total) * 100).toFixed(1)} %`;
   const rows = toFunctions(tree)
     .slice(0, MOST)
     .map(({ name, place, self, total }) => [name, place, share(self), (self / requests).toFixed(1), share(total)]);
-  const title = `${values.load}: ${Math.round(measured.requestsPerSecond)} requests/s, ${Math.round(tree.total / requests)} µs a request on the main thread (the profiler's own cost in it)`;
+  const title = `${values.load}: ${Math.round(requests)} requests in ${seconds} s, ${Math.round(tree.total / requests)} µs a request on the main thread (the profiler's own cost in it)`;
   const folder = join(root, '.bench');
   mkdirSync(folder, { recursive: true });
   const file = join(folder, `hermes-${values.load}`);
@@ -57,7 +74,7 @@ async function main(): Promise<void> {
   process.stdout.write(
     `${title}\n\n${table(['function', 'where', 'itself', 'µs/request', 'with what it calls'], rows).join('\n')}\n\n${file}.cpuprofile\n${file}.html\n`,
   );
-  if (measured.errors > 0) throw new Error(`${measured.errors} errors`);
+  if (errors > 0) throw new Error(`${errors} errors`);
 }
 
 try {
