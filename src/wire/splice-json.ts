@@ -106,13 +106,22 @@ class Splice {
     while (head < shorter && this.#same(own[head], source[head], key)) head++;
     let tail = 0;
     while (tail < shorter - head && this.#same(own.at(-1 - tail), source.at(-1 - tail), key)) tail++;
-    const text = own.map((item, index) => {
-      const place = index < head ? places[index] : index >= own.length - tail ? places[source.length - own.length + index] : undefined;
-      return place ? this.#bytes.subarray(place.valueStart, place.end) : Buffer.from(this.#write(item));
-    });
-    this.#flush();
-    for (const [index, item] of text.entries()) this.#pieces.push(Buffer.from(index === 0 ? '[' : ','), item);
-    this.#pieces.push(Buffer.from(']'));
+    const rest = own.slice(head, own.length - tail);
+    this.#put('[');
+    if (head > 0) this.#items(places.slice(0, head));
+    // All that is new in one text: a history of fifty messages costs what one message of its length does.
+    if (rest.length > 0) this.#put(`${head > 0 ? ',' : ''}${this.#write(rest).slice(1, -1)}`);
+    if (tail > 0) {
+      if (head > 0 || rest.length > 0) this.#put(',');
+      this.#items(places.slice(source.length - tail));
+    }
+    this.#put(']');
+  }
+
+  /** As they stand in the source, what is between them too. */
+  #items(places: readonly Place[]): void {
+    const [first, last] = [places[0], places.at(-1)];
+    if (first && last) this.#pieces.push(this.#bytes.subarray(first.valueStart, last.end));
   }
 
   #begin(separator: string, from: number, to: number): void {
