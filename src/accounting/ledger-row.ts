@@ -1,8 +1,6 @@
-import type { LedgerRow } from '../contracts/cold-store.ts';
+import type { LedgerKey, LedgerRow } from '../contracts/cold-store.ts';
 import type { ModelCall, SavedAnswer } from '../contracts/exchange.ts';
-import { toLedgerCounts } from '../contracts/ledger-counts.ts';
-
-type RowKey = Pick<LedgerRow, 'hour' | 'project' | 'service' | 'user' | 'session' | 'key' | 'route' | 'model' | 'upstream' | 'shadow'>;
+import { type LedgerSums, toLedgerCounts } from '../contracts/ledger-counts.ts';
 
 /** What a line of the books is told by, in a call or a saved answer. */
 export type Booked = Omit<SavedAnswer, 'tokens'> & Pick<ModelCall, 'shadow'>;
@@ -13,7 +11,7 @@ export function toLineText({ project, service, key, route, model, upstream, shad
 }
 
 /** The line that a call is added to: the hour of its start in `cost.timezone`, and who, where and what. */
-export function keyOf(call: Booked, hour: string): RowKey {
+export function keyOf(call: Booked, hour: string): LedgerKey {
   return {
     hour,
     project: call.project,
@@ -28,19 +26,39 @@ export function keyOf(call: Booked, hour: string): RowKey {
   };
 }
 
-const NO_COUNTS = toLedgerCounts(() => 0);
-export function emptyRow(key: RowKey): LedgerRow {
-  return { ...key, ...NO_COUNTS, cost_nano_usd: 0n };
+export function toRow(key: LedgerKey, sums: LedgerSums): LedgerRow {
+  return { ...key, ...sums };
 }
 
-/** A call that its client broke off has not failed. */
-export function addCall(row: LedgerRow, { outcome, estimated, tokens, costNanoUsd }: ModelCall): void {
-  row.calls += 1;
-  if (outcome !== 'ok' && outcome !== 'aborted') row.failed_calls += 1;
-  if (estimated) row.estimated_calls += 1;
-  row.input_tokens += tokens.input;
-  row.cached_tokens += tokens.cached;
-  row.output_tokens += tokens.output;
-  row.reasoning_tokens += tokens.reasoning;
-  row.cost_nano_usd += BigInt(costNanoUsd ?? 0);
+/** What a call adds. One that its client broke off has not failed. */
+export function sumsOfCall({ outcome, estimated, tokens, costNanoUsd }: ModelCall): LedgerSums {
+  return {
+    calls: 1,
+    failed_calls: outcome === 'ok' || outcome === 'aborted' ? 0 : 1,
+    estimated_calls: estimated ? 1 : 0,
+    input_tokens: tokens.input,
+    cached_tokens: tokens.cached,
+    output_tokens: tokens.output,
+    reasoning_tokens: tokens.reasoning,
+    saved_tokens: 0,
+    cost_nano_usd: BigInt(costNanoUsd ?? 0),
+  };
+}
+
+const NOTHING: LedgerSums = { ...toLedgerCounts(() => 0), cost_nano_usd: 0n };
+export function sumsOfSaved({ tokens }: SavedAnswer): LedgerSums {
+  return { ...NOTHING, saved_tokens: tokens };
+}
+
+/** Name by name: this is on every call's way. */
+export function addTo(row: LedgerSums, added: LedgerSums): void {
+  row.calls += added.calls;
+  row.failed_calls += added.failed_calls;
+  row.estimated_calls += added.estimated_calls;
+  row.input_tokens += added.input_tokens;
+  row.cached_tokens += added.cached_tokens;
+  row.output_tokens += added.output_tokens;
+  row.reasoning_tokens += added.reasoning_tokens;
+  row.saved_tokens += added.saved_tokens;
+  row.cost_nano_usd += added.cost_nano_usd;
 }

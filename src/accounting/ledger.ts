@@ -1,8 +1,9 @@
 import type { ColdStore, LedgerRow } from '../contracts/cold-store.ts';
 import type { ModelCall, SavedAnswer } from '../contracts/exchange.ts';
+import type { LedgerSums } from '../contracts/ledger-counts.ts';
 import type { Environment, Log } from '../contracts/telemetry.ts';
 import { hourOf } from './calendar.ts';
-import { addCall, type Booked, emptyRow, keyOf, toLineText } from './ledger-row.ts';
+import { addTo, type Booked, keyOf, sumsOfCall, sumsOfSaved, toLineText, toRow } from './ledger-row.ts';
 
 export interface LedgerDeps {
   cold: Pick<ColdStore, 'name' | 'noteCall' | 'addToLedger'>;
@@ -45,31 +46,27 @@ export class Ledger {
   }
 
   add(call: ModelCall, timezone: string): void {
-    this.#book(call, timezone, (row) => addCall(row, call));
+    this.#book(call, timezone, sumsOfCall(call));
   }
 
   addSaved(saved: SavedAnswer, timezone: string): void {
-    this.#book({ ...saved, shadow: false }, timezone, (row) => {
-      row.saved_tokens += saved.tokens;
-    });
+    this.#book({ ...saved, shadow: false }, timezone, sumsOfSaved(saved));
   }
 
-  #book(call: Booked, timezone: string, count: (row: LedgerRow) => void): void {
+  #book(call: Booked, timezone: string, added: LedgerSums): void {
     const hour = hourOf(call.startedAt, timezone);
     let text = toLineText(call, hour, call.user ?? '', call.session ?? '');
     let row = this.#open.get(text);
+    const full = row === undefined && this.#open.size >= this.#mostRows;
+    if (full) {
+      text = toLineText(call, hour, '', '');
+      row = this.#open.get(text);
+    }
     if (row === undefined) {
-      const full = this.#open.size >= this.#mostRows;
-      if (full) text = toLineText(call, hour, '', '');
-      row = this.#open.get(text) ?? emptyRow({ ...keyOf(call, hour), ...(full && { user: '', session: '' }) });
+      row = toRow({ ...keyOf(call, hour), ...(full && { user: '', session: '' }) }, added);
       this.#open.set(text, row);
-    }
-    count(row);
-    if (this.#deps.cold.noteCall !== undefined) {
-      const one = emptyRow(row);
-      count(one);
-      this.#deps.cold.noteCall(this.#openId, text, one);
-    }
+    } else addTo(row, added);
+    this.#deps.cold.noteCall?.(this.#openId, text, row, added);
     this.#schedule(this.#flushMs);
   }
 

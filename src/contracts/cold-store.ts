@@ -1,6 +1,6 @@
 import type { ChatMessage } from '../wire/chat.ts';
 import type { ModelCall, Span } from './exchange.ts';
-import type { LedgerCounts } from './ledger-counts.ts';
+import type { LedgerSums } from './ledger-counts.ts';
 
 export interface StoredMessage {
   message: ChatMessage;
@@ -69,7 +69,8 @@ export interface SessionSummary {
   models: string[];
 }
 /** Hourly sums, keyed by everything that a report groups by. Counts are whole numbers, money integer nano-dollars. */
-export interface LedgerRow extends LedgerCounts {
+/** What tells lines of the books apart. */
+export interface LedgerKey {
   hour: string; // 2026-11-30T17:00Z
   project: string;
   service: string;
@@ -80,8 +81,8 @@ export interface LedgerRow extends LedgerCounts {
   model: string;
   upstream: string;
   shadow: boolean;
-  cost_nano_usd: bigint;
 }
+export interface LedgerRow extends LedgerKey, LedgerSums {}
 export interface TraceRecord {
   id: string;
   traceId: string;
@@ -153,10 +154,10 @@ export interface ColdStore {
   /** By prefix, oldest first. */
   listValues(prefix: string, limit: number): Promise<{ key: string; value: string }[]>;
   /**
-   * Of engines that live in this process: keeps a call of the batch that is being filled where `kill -9` does not reach it, at once. `line` names its
-   * row within the batch. What a process leaves is added to the ledger when the store is opened again.
+   * Of engines that live in this process: keeps what a call adds to the batch that is being filled where `kill -9` does not reach it, at once. `line` names its
+   * row within the batch, whose key is `key`. What a process leaves is added to the ledger when the store is opened again.
    */
-  noteCall?(batchId: string, line: string, call: LedgerRow): void;
+  noteCall?(batchId: string, line: string, key: LedgerKey, added: LedgerSums): void;
   /** Adds to the hourly sums; idempotent by batch id. */
   addToLedger(batchId: string, rows: readonly LedgerRow[]): Promise<void>;
   readLedger(query: LedgerQuery): Promise<LedgerRow[]>;

@@ -12,6 +12,10 @@ export const LEDGER_COUNTS = [
 ] as const;
 type LedgerCount = (typeof LEDGER_COUNTS)[number];
 export type LedgerCounts = Record<LedgerCount, number>;
+/** What is added up: counts, and money exactly. */
+export interface LedgerSums extends LedgerCounts {
+  cost_nano_usd: bigint;
+}
 
 export function toLedgerCounts(count: (name: LedgerCount, index: number) => number): LedgerCounts {
   return Object.fromEntries(LEDGER_COUNTS.map((name, index) => [name, count(name, index)])) as LedgerCounts;

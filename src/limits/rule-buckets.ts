@@ -21,18 +21,17 @@ const MOST_ANSWER_TOKENS = 10_000_000;
 export function bucketsOf(exchange: Exchange): RuleBucket[] {
   const buckets: RuleBucket[] = [];
   let tokens: number | undefined;
-  for (const { rule, name, requests, tokens: tokenBucket } of namesOf(exchange.config)) {
+  for (const named of namesOf(exchange.config)) {
+    const { rule } = named;
     const value = distinctValue(rule, exchange);
     if (value === undefined) continue;
     if (rule.match !== undefined && !limitMatches(rule.match, exchange)) continue;
-    if (rule.requests_per_minute !== undefined) {
-      const demand = { key: `${name}:${value}:requests`, amount: 1, capacity: rule.burst ?? rule.requests_per_minute, perMinute: rule.requests_per_minute };
-      buckets.push({ name: requests, unit: 'requests', demand });
-    }
+    const { requests, tokensKey } = bucketsFor(named, value);
+    if (requests !== undefined) buckets.push(requests);
     if (rule.tokens_per_minute !== undefined) {
       tokens ??= demandedTokens(exchange);
-      const demand = { key: `${name}:${value}:tokens`, amount: tokens, capacity: rule.tokens_per_minute, perMinute: rule.tokens_per_minute };
-      buckets.push({ name: tokenBucket, unit: 'tokens', demand });
+      const demand = { key: tokensKey, amount: tokens, capacity: rule.tokens_per_minute, perMinute: rule.tokens_per_minute };
+      buckets.push({ name: named.tokensName, unit: 'tokens', demand });
     }
   }
   return buckets;
@@ -43,13 +42,36 @@ interface NamedRule {
   /** In the keys of its buckets. */
   name: string;
   /** Its buckets as refusals name them. */
-  requests: string;
-  tokens: string;
+  requestsName: string;
+  tokensName: string;
+  /** By distinct value. */
+  known: Map<string, ValueBuckets>;
+}
+/** What is the same for every request of one distinct value: a key that was used once has its hash. */
+interface ValueBuckets {
+  requests: RuleBucket | undefined;
+  tokensKey: string;
+}
+const MOST_KNOWN = 10_000;
+
+function bucketsFor({ rule, name, requestsName, known }: NamedRule, value: string): ValueBuckets {
+  let found = known.get(value);
+  if (found === undefined) {
+    const { requests_per_minute: perMinute, burst } = rule;
+    const requests: RuleBucket | undefined =
+      perMinute === undefined
+        ? undefined
+        : { name: requestsName, unit: 'requests', demand: { key: `${name}:${value}:requests`, amount: 1, capacity: burst ?? perMinute, perMinute } };
+    found = { requests, tokensKey: `${name}:${value}:tokens` };
+    if (known.size >= MOST_KNOWN) known.clear();
+    known.set(value, found);
+  }
+  return found;
 }
 // By what a rule is, not by its place, so that buckets survive a reload; of rules that are alike each has its own.
-const named = new WeakMap<Config, NamedRule[]>();
+const namedRules = new WeakMap<Config, NamedRule[]>();
 function namesOf(config: Config): NamedRule[] {
-  let rules = named.get(config);
+  let rules = namedRules.get(config);
   if (rules === undefined) {
     const seen = new Map<string, number>();
     rules = config.limits.map((rule) => {
@@ -57,9 +79,9 @@ function namesOf(config: Config): NamedRule[] {
       const nth = (seen.get(kind) ?? 0) + 1;
       seen.set(kind, nth);
       const name = nth === 1 ? kind : `${kind}#${nth}`;
-      return { rule, name, requests: `${rule.per}_requests_per_minute`, tokens: `${rule.per}_tokens_per_minute` };
+      return { rule, name, requestsName: `${rule.per}_requests_per_minute`, tokensName: `${rule.per}_tokens_per_minute`, known: new Map() };
     });
-    named.set(config, rules);
+    namedRules.set(config, rules);
   }
   return rules;
 }

@@ -37,9 +37,9 @@ export function compose(layers: readonly Layer[], terminal: Terminal, log: Log):
     dispatch: (scope, index) => {
       const layer = active[index];
       if (layer === undefined) return runTerminal(scope.exchange, terminal);
-      const entry: Entry = { layer, index, exchange: scope.exchange, local: layer.local?.() ?? NOTHING, attached: false, ended: false };
-      scope.enter(entry);
-      return layer.hooks.handle === undefined ? onion.dispatch(scope, index + 1).then(() => scope.pass(entry)) : new Step(onion, scope, entry).run();
+      const step = new Step(onion, scope, layer, index);
+      scope.enter(step);
+      return layer.hooks.handle === undefined ? onion.dispatch(scope, index + 1).then(() => scope.pass(step)) : step.run();
     },
   };
   return (exchange) => onion.runScope(exchange, 0);
@@ -70,54 +70,69 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }
 
-/** One layer's `handle` on one exchange. */
-class Step {
+/** One layer's `handle` on one exchange. What every layer pays is kept small: one object, and one function to hand out. */
+class Step implements Entry {
+  readonly layer: Layer;
+  readonly index: number;
+  readonly exchange: Exchange;
+  readonly local: object;
+  attached = false;
+  ended = false;
   readonly #onion: Onion;
   readonly #scope: Scope;
-  readonly #entry: Entry;
   readonly #start = performance.now();
   #called = false;
   /** What the layer got from its one `next()`: when it gives just that back, there is nothing left to settle. */
   #inner: Promise<Answer> | undefined;
 
-  constructor(onion: Onion, scope: Scope, entry: Entry) {
+  constructor(onion: Onion, scope: Scope, layer: Layer, index: number) {
     this.#onion = onion;
     this.#scope = scope;
-    this.#entry = entry;
+    this.layer = layer;
+    this.index = index;
+    this.exchange = scope.exchange;
+    this.local = layer.local?.() ?? NOTHING;
   }
 
   run(): Promise<Answer> {
-    const { layer, exchange, local } = this.#entry;
+    const { layer, exchange, local } = this;
     try {
-      const result = layer.hooks.handle?.(exchange, this.#next as Next, local);
+      const next = (fork?: Exchange): Promise<Answer> => this.#next(fork);
+      const result = layer.hooks.handle?.(exchange, next as Next, local);
       // A layer that hands on what came, and looks at no stream: not a promise more for it.
       if (result !== undefined && result === this.#inner && !layer.hooks.onChunk && !layer.hooks.onEnd) return this.#inner;
       // Whatever a plugin awaits with: a thenable of another library is one, too.
-      if (isThenable(result)) return (result instanceof Promise ? result : Promise.resolve(result)).then(this.#settleOrRecover, this.#recover);
+      if (isThenable(result)) {
+        const promise = result instanceof Promise ? result : Promise.resolve(result);
+        return promise.then(
+          (settled) => this.#settleOrRecover(settled),
+          (thrown) => this.#recover(thrown),
+        );
+      }
       return Promise.resolve(this.#settle(result));
     } catch (thrown) {
       return this.#recover(thrown);
     }
   }
 
-  readonly #settleOrRecover = (result: unknown): Answer | Promise<Answer> => {
+  #settleOrRecover(result: unknown): Answer | Promise<Answer> {
     try {
       return this.#settle(result);
     } catch (thrown) {
       return this.#recover(thrown);
     }
-  };
+  }
 
   #settle(result: unknown): Answer {
-    const { layer, exchange } = this.#entry;
+    const { layer, exchange } = this;
     if (result instanceof ExchangeAnswer && result !== exchange.answer) exchange.answer = result;
     if (exchange.answer === undefined) throw new Error(`the plugin "${layer.name}" neither called next() nor set exchange.answer`);
     if (!this.#called) this.#span();
-    return this.#scope.pass(this.#entry);
+    return this.#scope.pass(this);
   }
 
-  readonly #next = (fork?: Exchange): Promise<Answer> => {
-    const { layer, index } = this.#entry;
+  #next(fork: Exchange | undefined): Promise<Answer> {
+    const { layer, index } = this;
     if (fork === undefined && this.#called) {
       throw new Error(`next() was called twice by the plugin "${layer.name}": a further try is a fork, next(exchange.fork())`);
     }
@@ -126,15 +141,15 @@ class Step {
     if (fork !== undefined) return this.#onion.runScope(fork, index + 1);
     this.#inner = this.#onion.dispatch(this.#scope, index + 1);
     return this.#inner;
-  };
+  }
 
   /** A layer's own time before it went on. */
   #span(): void {
-    this.#entry.exchange.trace.record(this.#entry.layer.name, this.#start, performance.now());
+    this.exchange.trace.record(this.layer.name, this.#start, performance.now());
   }
 
-  readonly #recover = async (thrown: unknown): Promise<Answer> => {
-    const { layer, exchange, index } = this.#entry;
+  async #recover(thrown: unknown): Promise<Answer> {
+    const { layer, exchange, index } = this;
     const error = this.#onion.fault(layer, thrown);
     if (layer.optional) {
       if (!this.#called) {
@@ -147,8 +162,8 @@ class Step {
       await cancelQuietly(before?.stream, error);
       exchange.answer = { error, ...(before ? { facts: before.facts } : {}) };
     }
-    return this.#scope.pass(this.#entry);
-  };
+    return this.#scope.pass(this);
+  }
 }
 
 /** The root exchange, or a fork: its entered layers and their streams. */

@@ -4,9 +4,9 @@ import { allows } from '../wire/patterns.ts';
 
 /** The model itself, then its chain of fallbacks. One that the key may not use is passed over, as if it were down: its own fallback follows. */
 export function* fallbacks(primary: ModelEntry, { config, principal, background }: Exchange): Generator<ModelEntry> {
-  const seen = new Set<string>();
-  for (let model: ModelEntry | undefined = primary; model && !seen.has(model.id); ) {
-    seen.add(model.id);
+  const seen: ModelEntry[] = [];
+  for (let model: ModelEntry | undefined = primary; model && !seen.includes(model); ) {
+    seen.push(model);
     if (model === primary || allows(principal?.models ?? ['*'], model.id)) yield model;
     // Another model's answer would say nothing of a shadow's candidate.
     const target: string | undefined = background ? undefined : model.failover.fallback_target;

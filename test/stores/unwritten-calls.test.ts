@@ -14,6 +14,8 @@ const call = (user: string, more: Partial<LedgerRow> = {}): LedgerRow => ({
   ...{ ...none, calls: 1, input_tokens: 10, output_tokens: 5, cost_nano_usd: 9_007_199_254_740_993n },
   ...more,
 });
+/** A line of one call is its key and its sums in one. */
+const noted = (row: LedgerRow): [LedgerRow, LedgerRow] => [row, row];
 const unexpected = (error: unknown): never => assert.fail(String(error));
 async function opened(file: string): Promise<ColdStore> {
   const store = createSqljsStore(storeOptions(`sqlite:///${file}`, recordLog()));
@@ -30,8 +32,8 @@ describe('calls that were booked and not written when the process was killed', (
   it('are in the ledger when the store is opened again, each once', async () => {
     const file = join(temporaryFolder(), 'hermes.db');
     const killed = createUnwrittenCalls(file, unexpected);
-    for (const user of ['a', 'b', 'a', 'line\n"of" two']) killed.note('batch-1', user, call(user));
-    killed.note('batch-2', 'a', call('a', { calls: 1, failed_calls: 1, cost_nano_usd: 0n }));
+    for (const user of ['a', 'b', 'a', 'line\n"of" two']) killed.note('batch-1', user, ...noted(call(user)));
+    killed.note('batch-2', 'a', ...noted(call('a', { calls: 1, failed_calls: 1, cost_nano_usd: 0n })));
     const once = 9_007_199_254_740_993n;
     for (let i = 0; i < 2; i++) {
       const store = await opened(file);
@@ -45,7 +47,7 @@ describe('calls that were booked and not written when the process was killed', (
     const store = await opened(file);
     await store.addToLedger('batch', [call('a')]);
     await store.close();
-    createUnwrittenCalls(file, unexpected).note('batch', 'a', call('a'));
+    createUnwrittenCalls(file, unexpected).note('batch', 'a', ...noted(call('a')));
     const again = await opened(file);
     assert.deepEqual((await booked(again)).a?.[0], 1);
     assert.deepEqual(left(file), []);
@@ -54,8 +56,8 @@ describe('calls that were booked and not written when the process was killed', (
   it('are read up to where a full disk or a power cut ended the file', async () => {
     const file = join(temporaryFolder(), 'hermes.db');
     const killed = createUnwrittenCalls(file, unexpected);
-    killed.note('batch', 'a', call('a'));
-    killed.note('batch', 'a', call('a'));
+    killed.note('batch', 'a', ...noted(call('a')));
+    killed.note('batch', 'a', ...noted(call('a')));
     const name = left(file)[0] ?? assert.fail();
     appendFileSync(join(dirname(file), name), '[0,1,0\n[0,x,0,0,10,0,5,0,1]\n{"hour"\n\u0000\u0000\n[0,1,0');
     const store = await opened(file);
@@ -65,7 +67,7 @@ describe('calls that were booked and not written when the process was killed', (
   it('leave no file when they are written, and none for a database in memory', async () => {
     const file = join(temporaryFolder(), 'hermes.db');
     const store = await opened(file);
-    store.noteCall?.('batch', 'a', call('a'));
+    store.noteCall?.('batch', 'a', ...noted(call('a')));
     assert.equal(left(file).length, 1);
     await store.addToLedger('batch', [call('a')]);
     assert.deepEqual(left(file), []);
@@ -75,8 +77,8 @@ describe('calls that were booked and not written when the process was killed', (
   it('are told once, and go on in memory, where the disk does not take them', () => {
     const errors: unknown[] = [];
     const calls = createUnwrittenCalls(join(temporaryFolder(), 'nowhere', 'hermes.db'), (error) => errors.push(error));
-    calls.note('batch', 'a', call('a'));
-    calls.note('batch', 'a', call('a'));
+    calls.note('batch', 'a', ...noted(call('a')));
+    calls.note('batch', 'a', ...noted(call('a')));
     assert.equal(errors.length, 1);
   });
 });

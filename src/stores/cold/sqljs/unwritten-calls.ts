@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { LedgerRow } from '../../../contracts/cold-store.ts';
-import { LEDGER_COUNTS, type LedgerCounts, toLedgerCounts } from '../../../contracts/ledger-counts.ts';
+import type { LedgerKey, LedgerRow } from '../../../contracts/cold-store.ts';
+import { LEDGER_COUNTS, type LedgerSums, toLedgerCounts } from '../../../contracts/ledger-counts.ts';
 
 /**
  * Calls that are booked and not in the database yet: a file a batch beside it, `hermes.db.calls-ID`, appended to in the thread that
@@ -9,7 +9,7 @@ import { LEDGER_COUNTS, type LedgerCounts, toLedgerCounts } from '../../../contr
  * written out when a batch first has it (`{…}`), and after that named by its number (`[number, counts…]`).
  */
 export interface UnwrittenCalls {
-  note(batchId: string, line: string, call: LedgerRow): void;
+  note(batchId: string, line: string, key: LedgerKey, added: LedgerSums): void;
   /** The batch is in the database. */
   written(batchId: string): void;
   /** Batches that a process left when it was killed. */
@@ -18,7 +18,6 @@ export interface UnwrittenCalls {
 
 /** The store is away for long, or the disk is full: what comes then lives in memory alone. */
 const MOST_BYTES = 64 * 2 ** 20;
-type Key = Omit<LedgerRow, keyof LedgerCounts | 'cost_nano_usd'>;
 
 interface OpenFile {
   batchId: string;
@@ -35,7 +34,7 @@ export function createUnwrittenCalls(databaseFile: string, failed: (error: unkno
     if (open !== undefined) closeSync(open.descriptor);
     open = undefined;
   };
-  const append = (batchId: string, line: string, call: LedgerRow): void => {
+  const append = (batchId: string, line: string, key: LedgerKey, added: LedgerSums): void => {
     if (open?.batchId !== batchId) {
       shut();
       open = { batchId, descriptor: openSync(prefix + batchId, 'a', 0o600), bytes: 0, lines: new Map() };
@@ -46,15 +45,15 @@ export function createUnwrittenCalls(databaseFile: string, failed: (error: unkno
     if (number === undefined) {
       number = open.lines.size;
       open.lines.set(line, number);
-      text = `${JSON.stringify(toKey(call))}\n`;
+      text = `${JSON.stringify(toKey(key))}\n`;
     }
-    text += `[${number},${LEDGER_COUNTS.map((name) => call[name]).join()},${call.cost_nano_usd}]\n`;
+    text += `[${number},${toNumbers(added)}]\n`;
     open.bytes += writeSync(open.descriptor, text);
   };
   return {
-    note(batchId, line, call) {
+    note(batchId, line, key, added) {
       try {
-        append(batchId, line, call);
+        append(batchId, line, key, added);
         told = false;
       } catch (error) {
         if (!told) failed(error);
@@ -75,8 +74,15 @@ export function createUnwrittenCalls(databaseFile: string, failed: (error: unkno
   };
 }
 
-function toKey({ hour, project, service, user, session, key, route, model, upstream, shadow }: LedgerRow): Key {
+function toKey({ hour, project, service, user, session, key, route, model, upstream, shadow }: LedgerKey): LedgerKey {
   return { hour, project, service, user, session, key, route, model, upstream, shadow };
+}
+
+/** In the order of `LEDGER_COUNTS`, the money last. */
+function toNumbers(added: LedgerSums): string {
+  let text = '';
+  for (const name of LEDGER_COUNTS) text += `${added[name]},`;
+  return `${text}${added.cost_nano_usd}`;
 }
 
 /** One count less was written by the versions before `saved_tokens`. */
@@ -101,9 +107,9 @@ function parseCalls(text: string): LedgerRow[] {
   }
   return rows;
 }
-function parseKey(line: string): Key | undefined {
+function parseKey(line: string): LedgerKey | undefined {
   try {
-    return JSON.parse(line) as Key;
+    return JSON.parse(line) as LedgerKey;
   } catch {
     return undefined;
   }
