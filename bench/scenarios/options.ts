@@ -67,13 +67,16 @@ const OPTIONS: Option[] = [
 
 async function compare({ title, ...option }: Option, fleet: Fleet, settings: CommandLine): Promise<string[]> {
   const sent = load(chatBody());
-  const sides = [
-    { label: 'without', server: await fleet.hermes({ ...option.without(fleet), name: `without ${title}` }), load: sent },
-    { label: 'with', server: await fleet.hermes({ ...option.with(fleet), name: `with ${title}` }), load: sent },
-  ];
+  // Two processes each: no two of the same kind are equally fast, by what their compilers made of the first thousand requests.
+  const sides = [];
+  for (const nth of ['1', '2']) {
+    sides.push({ label: `without ${nth}`, server: await fleet.hermes({ ...option.without(fleet), name: `without ${title} ${nth}` }), load: sent });
+    sides.push({ label: `with ${nth}`, server: await fleet.hermes({ ...option.with(fleet), name: `with ${title} ${nth}` }), load: sent });
+  }
   const results = await alternate(title, sides, settings, measure);
   await fleet.retire(sides.map(({ server }) => server));
-  const [without = [], withIt = []] = results.values();
+  const both = (side: string): Measured[] => [...(results.get(`${side} 1`) ?? []), ...(results.get(`${side} 2`) ?? [])];
+  const [without, withIt] = [both('without'), both('with')];
   const of = (rounds: Measured[], pick: (measured: Measured) => number): string => middle(rounds, pick).toFixed(0);
   const to = (pick: (measured: Measured) => number): string => ratio(withIt, without, pick).toFixed(2);
   const rate = (m: Measured): number => m.requestsPerSecond;

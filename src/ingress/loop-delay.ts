@@ -27,8 +27,9 @@ export class LoopDelay {
     histogram.enable();
     this.#histogram = histogram;
     this.#timer = setInterval(() => {
-      // Not a number when the window held no sample.
-      this.#meanMs = histogram.count === 0 ? 0 : Math.max(0, histogram.mean / 1e6 - RESOLUTION_MS);
+      // A window without a sample is no sign of time: the loop was too late to take one.
+      if (histogram.count === 0) return;
+      this.#meanMs = Math.max(0, histogram.mean / 1e6 - RESOLUTION_MS);
       histogram.reset();
     }, WINDOW_MS).unref();
   }

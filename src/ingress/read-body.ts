@@ -2,8 +2,12 @@ import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { HermesError } from '../contracts/errors.ts';
+import { createInStep } from '../wire/in-step.ts';
 
 const DECODERS = { gzip: promisify(gunzip), 'x-gzip': promisify(gunzip), deflate: promisify(inflate), br: promisify(brotliDecompress) } as const;
+
+/** Requests whose bodies are whole. */
+const inStep = createInStep();
 
 function tooLarge(limit: number): HermesError {
   return new HermesError('request_too_large', `The request body is larger than ${limit} bytes; send less, or raise server.body_limit.`, {
@@ -46,7 +50,7 @@ function receive(request: IncomingMessage, limit: number): Promise<Buffer> {
       if (size > limit) stop(tooLarge(limit));
       else parts.push(part);
     };
-    const end = (): void => resolve(parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts));
+    const end = (): void => inStep(() => resolve(parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts)));
     const fail = (cause: Error): void => stop(new HermesError('client_closed', 'The client closed the connection.', { cause }));
     const close = (): void => {
       if (!request.complete) stop(new HermesError('client_closed', 'The client closed the connection.'));

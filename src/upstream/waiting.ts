@@ -1,9 +1,15 @@
+import { createInStep } from '../wire/in-step.ts';
+
+/** Whoever waited for an upstream. */
+const inStep = createInStep();
+
 /**
  * Waits for something that others announce, until a point in time (`performance.now()`). Its one timer is set anew only when
  * it fires early or too late a one is set: a stream of a thousand chunks arms it a few times.
  */
 export class Waiting {
   #wake: (() => void) | undefined;
+  #announced = false;
   #until = Number.POSITIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
@@ -22,12 +28,19 @@ export class Waiting {
     });
   }
 
-  /** Something has come. */
+  /** Something has come: whoever waits goes on in step with others, when the rest of what comes together has come as well. */
   announce(): void {
+    if (this.#wake === undefined || this.#announced) return;
+    this.#announced = true;
+    inStep(this.#goOn);
+  }
+
+  readonly #goOn = (): void => {
     const wake = this.#wake;
+    this.#announced = false;
     this.#wake = undefined;
     wake?.();
-  }
+  };
 
   stop(): void {
     clearTimeout(this.#timer);
@@ -47,7 +60,7 @@ export class Waiting {
 
   readonly #fire = (): void => {
     this.#timer = undefined;
-    if (this.#wake === undefined) return;
+    if (this.#wake === undefined || this.#announced) return;
     if (performance.now() < this.#until) this.#arm();
     else this.#late();
   };
