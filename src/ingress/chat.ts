@@ -176,10 +176,7 @@ class ChatRequestRun {
 
   async #replyStream(exchange: PipelineExchange, answer: Answer): Promise<HermesError | undefined> {
     const response = this.#response;
-    if (!response.headersSent && !response.destroyed) {
-      response.writeHead(answer.status, this.#headers(exchange, answer, { ...SSE_HEADERS }));
-      response.flushHeaders();
-    }
+    if (!response.headersSent && !response.destroyed) response.writeHead(answer.status, this.#headers(exchange, answer, { ...SSE_HEADERS }));
     return replyStream({
       exchange,
       answer,

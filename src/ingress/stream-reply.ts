@@ -30,6 +30,9 @@ export async function replyStream(reply: StreamReply): Promise<HermesError | und
   return new StreamEdge(reply).run();
 }
 
+/** What is at hand is written when it is as much as this. */
+const ONE_WRITE_BYTES = 65_536;
+
 class StreamEdge {
   readonly #reply: StreamReply;
   readonly #writer: Writer;
@@ -40,6 +43,9 @@ class StreamEdge {
   /** The finish event waits for the end. */
   readonly #holds: boolean;
   #tail: Chunk[] = [];
+  /** Not written yet. */
+  #ready: Uint8Array[] = [];
+  #readyBytes = 0;
   #holding = false;
   #usage: Chunk | undefined;
   #marksDue: boolean;
@@ -65,10 +71,15 @@ class StreamEdge {
     try {
       for (;;) {
         const next = stream.read();
+        // What is at hand goes out together: with the head before it, and with the end if that has come as well.
+        if (next instanceof Promise && !this.#flush()) await this.#drained();
         const batch = next instanceof Promise ? await next : next;
         if (batch === null) break;
         const bytes = this.#pass(batch);
-        if (bytes !== undefined && bytes.length > 0 && !response.write(bytes)) await this.#drained();
+        if (bytes === undefined || bytes.length === 0) continue;
+        this.#ready.push(bytes);
+        this.#readyBytes += bytes.length;
+        if (this.#readyBytes >= ONE_WRITE_BYTES && !this.#flush()) await this.#drained();
       }
     } catch (thrown) {
       error = toHermesError(thrown);
@@ -77,11 +88,26 @@ class StreamEdge {
     }
     const outcome: Outcome = error ? { status: 'failed', error } : { status: 'complete' };
     const end = Buffer.concat([
+      ...this.#ready,
       ...(error ? [] : [this.#ending()]),
       this.#writer.end(outcome, { ...answer.facts, requestId: answer.facts.requestId ?? exchange.id }),
     ]);
     if (!response.destroyed && !response.writableEnded) response.end(end);
     return error;
+  }
+
+  /** False: the client has not read what it was sent. */
+  #flush(): boolean {
+    const { response } = this.#reply;
+    const [first] = this.#ready;
+    if (first === undefined) {
+      response.flushHeaders();
+      return true;
+    }
+    const bytes = this.#ready.length === 1 ? first : Buffer.concat(this.#ready);
+    this.#ready = [];
+    this.#readyBytes = 0;
+    return response.write(bytes);
   }
 
   /** The bytes to send now. */
