@@ -73,7 +73,7 @@ export async function createApp({ load, createLog, metrics = createMetrics(), re
   const log = createLog(loaded.config.log.level);
   if (peers === undefined) for (const warning of loaded.warnings) log.warn({}, warning);
   const house = await createHouse({ config: loaded.config, log, metrics, environment: systemEnvironment }, reader.registries);
-  const state = { draining: false };
+  const state = { draining: false, closing: false };
   const exporter = createTraceExporter({ endpoint: () => house.generation().config.trace.otlp_endpoint, log, metrics });
   const keepDays = (): number => house.generation().config.trace.keep_days;
   const traces = new TraceSink({ cold: house.cold, log, metrics, environment: systemEnvironment, keepDays, exported: exporter.add });
@@ -81,11 +81,13 @@ export async function createApp({ load, createLog, metrics = createMetrics(), re
   const reloader = createReloader({ current: loaded, load: reader.read, apply: ({ config }) => house.use(config), onReload });
   const loop = new LoopDelay();
   const draining = (): boolean => state.draining;
+  const closing = (): boolean => state.closing;
   const gateway = createGateway(house, {
     loop,
     log,
     metrics,
     draining,
+    closing,
     traces,
     matchers: reader.registries.matchers,
     peers,
@@ -119,7 +121,10 @@ export async function createApp({ load, createLog, metrics = createMetrics(), re
       const cut = (): void => {
         for (const exchange of gateway.inFlight.list()) exchange.cancel(new HermesError('shutting_down', 'The gateway is shutting down; try again.'));
       };
-      await listener.close({ timeoutMs: server.drain_timeout_ms, idleMs, lingerMs, cut });
+      const closed = (): void => {
+        state.closing = true;
+      };
+      await listener.close({ timeoutMs: server.drain_timeout_ms, idleMs, lingerMs, cut, closed });
       passThrough.close();
       loop.close();
       await Promise.all([traces.close(), exporter.close()]);
@@ -135,6 +140,7 @@ interface GatewayParts {
   log: Log;
   metrics: Metrics;
   draining: () => boolean;
+  closing: () => boolean;
   traces: TraceSink;
   matchers: Registries['matchers'];
   peers: Peers | undefined;
@@ -144,7 +150,7 @@ interface GatewayParts {
 
 function createGateway(house: House, parts: GatewayParts): MutableGateway {
   const { rooms, environment, recorder, cold } = house;
-  const { log, draining, traces } = parts;
+  const { log, draining, closing, traces } = parts;
   const config = (): Config => house.generation().config;
   const inFlight: Gateway['inFlight'] = new Roster();
   const own = withPresent(parts.metrics, inFlight, house);
@@ -159,6 +165,7 @@ function createGateway(house: House, parts: GatewayParts): MutableGateway {
     metrics,
     environment,
     draining,
+    closing,
     inFlight,
     admission: new Admission({ metrics, loop: parts.loop, maxDelayMs: () => config().server.max_event_loop_delay_ms }),
     notReady: async () => ((await cold.healthy()) ? undefined : 'the session store does not answer'),

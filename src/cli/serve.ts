@@ -6,7 +6,7 @@ import { createLog } from '../telemetry/log.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /** A balancer that keeps connections may be sending on one that looks idle from here: busy ones have their last answer within it. */
-const IDLE_MS = 250;
+const IDLE_MS = 2000;
 
 export interface ServeOptions {
   config?: string;

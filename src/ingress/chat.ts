@@ -225,14 +225,14 @@ class ChatRequestRun {
     headers['x-request-id'] = this.#traceId;
     headers['x-hermes-request-id'] = toHeaderText(exchange.id);
     addFactHeaders(headers, exchange, answer, this.#overheadMs ?? 0);
-    if (this.#gateway.draining()) headers.connection = 'close';
+    if (this.#gateway.closing()) headers.connection = 'close';
     return headers;
   }
   #idHeaders(requestId: string): Record<string, string> {
     return { 'x-request-id': this.#traceId, 'x-hermes-request-id': toHeaderText(requestId) };
   }
   #closing(): Record<string, string> {
-    return this.#gateway.draining() ? { connection: 'close' } : {};
+    return this.#gateway.closing() ? { connection: 'close' } : {};
   }
 
   #ended(status: number, error: HermesError | undefined): void {

@@ -19,6 +19,8 @@ export interface Gateway {
   readonly metrics: Metrics;
   readonly environment: Environment;
   readonly draining: () => boolean;
+  /** Nobody is taken in any more: every answer is the last on its connection. */
+  readonly closing: () => boolean;
   /** Exchanges whose answer is not over. */
   readonly inFlight: Roster<Exchange & Rostered>;
   readonly admission: Admission;

@@ -20,17 +20,31 @@ export interface CloseOptions {
   /** After it `cut` is called, to end what is left in good form; what does not end by that is closed a second later. */
   timeoutMs: number;
   cut(): void;
+  /** Called when nobody is taken in any more. */
+  closed(): void;
   /**
-   * Idle connections are left open for so long. A client that sends its next request at the moment of their closing loses it;
-   * a busy one is told by its next answer (`connection: close`), and loses none.
+   * Connections are closed when they have been idle for so long. A client that sends its next request at the moment of their closing loses it;
+   * whoever uses a connection more often is told by the next answer (`connection: close`), and loses none.
    */
   idleMs: number;
   /** It goes on listening for so long, for others that share the port and close before it. */
   lingerMs: number;
 }
 
+/** What a connection does. */
+interface Use {
+  /** Requests that are not answered. */
+  open: number;
+  /** performance.now() of its last answer's end, or of its beginning. */
+  since: number;
+  /** Bytes that had come by then: with more a request has begun. */
+  bytes: number;
+}
+
 const MAX_HEADER_BYTES = 32 * 1024;
 const MAX_HEADERS = 200;
+/** A turn of the loop takes in one; a start, or a balancer that lost another instance, brings hundreds at once. */
+const BACKLOG = 4096;
 const SWEEP_MS = 50;
 const CUT_GRACE_MS = 1000;
 const SILENT_MS = 500;
@@ -38,6 +52,9 @@ const SILENT_MS = 500;
 /** A listener on node:http with limits against slow and oversized clients. Rejects when the address is taken. */
 export async function listen(config: Config, handlers: ListenerHandlers): Promise<Listener> {
   const { host, port, header_timeout_ms, request_timeout_ms, keep_alive_timeout_ms } = config.server;
+  const handle = inTurn(handlers.request);
+  /** Requests that wait for the listener's end. */
+  let held: [IncomingMessage, ServerResponse][] | undefined;
   const server = createServer(
     {
       keepAlive: true,
@@ -49,24 +66,37 @@ export async function listen(config: Config, handlers: ListenerHandlers): Promis
       connectionsCheckingInterval: 1000,
       requireHostHeader: true,
     },
-    inTurn(handlers.request),
+    (request, response) => (held ? held.push([request, response]) : handle(request, response)),
   );
   server.maxHeadersCount = MAX_HEADERS;
+  const sockets = new Map<Socket, Use>();
   server.on('upgrade', (request, socket, head) => {
-    if (request.headers.upgrade?.toLowerCase() === 'websocket') handlers.upgrade(request, socket, head);
-    else serveWithout(server, request, socket, head);
+    if (request.headers.upgrade?.toLowerCase() !== 'websocket') return serveWithout(server, request, socket, head);
+    const use = sockets.get(request.socket);
+    // Busy to its end, and with other things than answers.
+    if (use !== undefined) use.open++;
+    handlers.upgrade(request, socket, head);
   });
   server.on('clientError', refuseUnreadable);
-  const sockets = new Map<Socket, number>();
   let lastAccepted = 0;
   server.on('connection', (socket) => {
     lastAccepted = performance.now();
-    sockets.set(socket, lastAccepted);
+    sockets.set(socket, { open: 0, since: lastAccepted, bytes: 0 });
     socket.once('close', () => sockets.delete(socket));
+  });
+  server.prependListener('request', (request, response) => {
+    const use = sockets.get(request.socket);
+    if (use === undefined) return;
+    use.open++;
+    response.once('close', () => {
+      use.open--;
+      use.since = performance.now();
+      use.bytes = request.socket.bytesRead;
+    });
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, () => {
+    server.listen({ port, host, backlog: BACKLOG }, () => {
       server.off('error', reject);
       resolve();
     });
@@ -80,8 +110,13 @@ export async function listen(config: Config, handlers: ListenerHandlers): Promis
     },
     async close(options) {
       if (options.lingerMs > 0) await new Promise((resolve) => setTimeout(resolve, options.lingerMs));
+      const waiting: NonNullable<typeof held> = [];
+      held = waiting;
       await quietMoment(() => lastAccepted);
-      await drain(server, sockets, options);
+      const drained = drain(server, sockets, options);
+      held = undefined;
+      for (const [request, response] of waiting) handle(request, response);
+      await drained;
     },
   };
 }
@@ -134,22 +169,27 @@ function refuseUnreadable(error: Error & { code?: string }, socket: Duplex): voi
   socket.end(`HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`);
 }
 
-/** So many turns in a row must have taken in nobody. */
+/** So many turns in a row must have taken in nobody … */
 const QUIET_TURNS = 3;
+/** … and the last of them must have been as short as this: who knocks while a turn runs is not seen before the next. */
+const SHORT_TURN_MS = 0.5;
 /** For clients that knock without end. */
 const MOST_MS = 1000;
 
 /**
  * The kernel resets connections that are made but not yet taken in when a listener closes, and their requests are lost. A turn of the
  * loop takes one of them in (libuv since 1.45): once some turns in a row have found none there is none, however often somebody
- * knocks, and the listener is closed in the same turn.
+ * knocks, and the listener is closed in the same turn. Requests are held meanwhile, for else a turn takes longer than somebody new needs to knock.
  */
 async function quietMoment(lastAccepted: () => number): Promise<void> {
   const began = performance.now();
-  for (let quiet = 0, known = lastAccepted(); quiet < QUIET_TURNS && performance.now() - began < MOST_MS; ) {
+  for (let quiet = 0, known = lastAccepted(), turn = began; performance.now() - began < MOST_MS; ) {
     await new Promise<void>((resolve) => afterReading(resolve));
+    const now = performance.now();
     quiet = lastAccepted() === known ? quiet + 1 : 0;
+    if (quiet >= QUIET_TURNS && now - turn < SHORT_TURN_MS) return;
     known = lastAccepted();
+    turn = now;
   }
 }
 
@@ -158,22 +198,21 @@ function afterReading(act: () => void): void {
   setImmediate(act);
 }
 
-async function drain(server: Server, sockets: ReadonlyMap<Socket, number>, { timeoutMs, cut, idleMs }: CloseOptions): Promise<void> {
+async function drain(server: Server, sockets: ReadonlyMap<Socket, Use>, { timeoutMs, cut, closed: told, idleMs }: CloseOptions): Promise<void> {
+  // Not earlier: whoever is told to close comes again at once, and a listener that many knock at is never quiet.
+  told();
   server.prependListener('request', (_request, response) => response.setHeader('connection', 'close'));
   // Of http's own `close` the part that stops listening: the other part closes idle connections.
   const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
   const closeIdle = (): void => {
-    server.closeIdleConnections();
-    // One that has never said anything is not idle to Node: it would be awaited until its headers are due. A new one is about to speak.
-    const since = performance.now() - SILENT_MS;
-    for (const [socket, acceptedAt] of sockets) if (socket.bytesRead === 0 && acceptedAt < since) socket.destroy();
+    const before = performance.now() - idleMs;
+    // One that has never said anything is about to speak, for a while.
+    const silent = performance.now() - Math.max(idleMs, SILENT_MS);
+    for (const [socket, { open, since, bytes }] of sockets)
+      if (open === 0 && socket.bytesRead === bytes && since <= (bytes === 0 ? silent : before)) socket.destroy();
   };
-  let sweep: NodeJS.Timeout | undefined;
-  const patience = setTimeout(() => {
-    afterReading(closeIdle);
-    // A connection that was busy at the signal is idle later on.
-    sweep = setInterval(() => afterReading(closeIdle), SWEEP_MS);
-  }, idleMs);
+  afterReading(closeIdle);
+  const sweep = setInterval(() => afterReading(closeIdle), SWEEP_MS);
   let end: NodeJS.Timeout | undefined;
   const timer = setTimeout(() => {
     cut();
@@ -184,5 +223,5 @@ async function drain(server: Server, sockets: ReadonlyMap<Socket, number>, { tim
   await closed;
   // And the part that ends http's own timer.
   server.close();
-  for (const each of [patience, sweep, timer, end]) clearTimeout(each);
+  for (const each of [sweep, timer, end]) clearTimeout(each);
 }

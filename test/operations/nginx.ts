@@ -15,7 +15,7 @@ export function nginxMissing(): string | undefined {
 
 export interface Nginx {
   base: string;
-  /** The newest lines of its error log. */
+  /** Its error log: what happened, and how often. */
   errors(): string;
   stop(): Promise<void>;
 }
@@ -30,7 +30,8 @@ export async function startNginx(ports: readonly number[]): Promise<Nginx> {
   writeFileSync(
     file,
     `daemon off; master_process off; pid ${folder}/nginx.pid; error_log ${folder}/error.log warn;
-events { worker_connections 2048; }
+worker_rlimit_nofile 32768;
+events { worker_connections 16384; }
 http {
   access_log off;
   client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy; fastcgi_temp_path ${folder}/f; uwsgi_temp_path ${folder}/u; scgi_temp_path ${folder}/s;
@@ -39,7 +40,7 @@ http {
     keepalive 64;
   }
   server {
-    listen 127.0.0.1:${port} backlog=1024;
+    listen 127.0.0.1:${port} backlog=4096;
     location / {
       proxy_pass http://hermes;
       proxy_http_version 1.1;
@@ -59,7 +60,7 @@ http {
   await until(async () => (await fetch(`${base}/healthz`)).ok, 'nginx did not start');
   return {
     base,
-    errors: () => readFileSync(join(folder, 'error.log'), 'utf8').trimEnd().split('\n').slice(-3).join('\n'),
+    errors: () => countKinds(readFileSync(join(folder, 'error.log'), 'utf8')),
     async stop() {
       const gone = once(child, 'exit');
       child.kill('SIGTERM');
@@ -67,4 +68,13 @@ http {
       process.off('exit', end);
     },
   };
+}
+
+function countKinds(log: string): string {
+  const kinds = new Map<string, number>();
+  for (const line of log.trimEnd().split('\n')) {
+    const kind = /\[\w+\] [^:]*: (?:\*\d+ )?([^,]*)/.exec(line)?.[1] ?? line;
+    kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+  }
+  return [...kinds].map(([kind, count]) => `${count} × ${kind}`).join('; ');
 }
