@@ -53,9 +53,17 @@ const added = (rounds: readonly Measured[], straight: readonly Measured[], pick:
 const known = (ms: number | null): number => ms ?? Number.NaN;
 const signed = (ms: number): string => `${ms < 0 ? '−' : '+'}${Math.abs(ms).toFixed(2)}`;
 
-async function json(fleet: Fleet, settings: CommandLine, rate: number): Promise<Section> {
-  const title = `JSON chat at ${rate} requests/s`;
-  const results = await alternate(title, await sides(fleet, 'fixed', chatBody(), ''), settings, atRate(rate, false));
+/** The same request over and over: hermes asks its upstream, or gives the answer that it has kept. */
+async function cacheSides(fleet: Fleet): Promise<Side<Load>[]> {
+  const sent = load(chatBody({ temperature: 0 }));
+  return [
+    { label: 'hermes asks', server: await fleet.hermes(), load: sent },
+    { label: 'hermes has it in its cache', server: await fleet.hermes({ config: { cache: {} } }), load: sent },
+  ];
+}
+
+async function json(title: string, settings: CommandLine, rate: number, compared: readonly Side<Load>[]): Promise<Section> {
+  const results = await alternate(title, compared, settings, atRate(rate, false));
   const straight = [...results.values()][0] ?? [];
   const rows = [...results].map(([label, rounds]) => {
     const of = (pick: (m: Measured) => number): string => middle(rounds, pick).toFixed(2);
@@ -85,6 +93,19 @@ async function events(fleet: Fleet, settings: CommandLine, rate: number): Promis
 
 /** Latency where nobody is at his limit. */
 export const fixedRate: Scenario[] = [
-  { name: 'rate', title: 'JSON chat at 1,000 requests/s', quick: true, main: true, run: (fleet, settings) => json(fleet, settings, 1000) },
+  {
+    name: 'rate',
+    title: 'JSON chat at 1,000 requests/s',
+    quick: true,
+    main: true,
+    run: async (fleet, settings) => json('JSON chat at 1000 requests/s', settings, 1000, await sides(fleet, 'fixed', chatBody(), '')),
+  },
+  {
+    name: 'rate-cache',
+    title: 'JSON chat out of the answer cache at 300 requests/s',
+    quick: false,
+    main: false,
+    run: async (fleet, settings) => json('JSON chat out of the answer cache at 300 requests/s', settings, 300, await cacheSides(fleet)),
+  },
   { name: 'rate-sse', title: 'SSE chat at 200 requests/s', quick: false, main: false, run: (fleet, settings) => events(fleet, settings, 200) },
 ];
