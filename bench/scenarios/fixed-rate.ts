@@ -12,6 +12,7 @@ import { median } from '../parts/statistics.ts';
 import type { Load } from '../parts/wrk.ts';
 
 const run = promisify(execFile);
+const LOUD_KEY = 'sk-bench-loud-1b6a7c';
 
 interface Measured extends RateFindings {
   cpuMicros: number;
@@ -91,6 +92,46 @@ async function events(fleet: Fleet, settings: CommandLine, rate: number): Promis
   };
 }
 
+const QUOTA = 25;
+const LOUD = 20;
+/** One service within its means, alone and while another sends twenty times what it may. */
+async function neighbours(fleet: Fleet, settings: CommandLine): Promise<Section> {
+  const title = `JSON chat of one service at 100 requests/s, while another sends ${LOUD * QUOTA} of ${QUOTA}`;
+  const server = await fleet.hermes({
+    config: {
+      auth: {
+        keys: [
+          { id: 'quiet', key_env: 'API_KEY', service: 'quiet' },
+          { id: 'loud', key_env: 'LOUD_KEY', service: 'loud' },
+        ],
+      },
+      limits: [{ per: 'service', match: { service: 'loud' }, requests_per_minute: QUOTA * 60, burst: QUOTA }],
+    },
+    env: { LOUD_KEY },
+  });
+  const [quiet, loud] = [load(chatBody()), load(chatBody(), { headers: { authorization: `Bearer ${LOUD_KEY}` } })];
+  const rounds = { alone: [] as Measured[], beside: [] as Measured[] };
+  let refused = 0;
+  await atRate(500, false)(server, quiet, settings.firstWarmUpSeconds * 2);
+  for (let round = 0; round < settings.rounds; round++) {
+    rounds.alone.push(await atRate(100, false)(server, quiet, settings.seconds));
+    const [beside, others] = await Promise.all([
+      atRate(100, false)(server, quiet, settings.seconds),
+      atRate(LOUD * QUOTA, false)(server, loud, settings.seconds),
+    ]);
+    rounds.beside.push(beside);
+    refused += others.errors;
+  }
+  const p99 = (m: Measured): number => known(m.ms.p99);
+  const row = (label: string, of: Measured[]): string[] => [label, ...[(m: Measured) => known(m.ms.p50), p99].map((pick) => middle(of, pick).toFixed(2))];
+  const times = median(rounds.beside.map((measured, at) => p99(measured) / p99(rounds.alone[at] ?? measured))).toFixed(2);
+  const rows = [
+    [...row('alone', rounds.alone), '', ''],
+    [...row('beside', rounds.beside), times, String(refused)],
+  ];
+  return { title, lines: table(['', 'p50 ms', 'p99 ms', 'p99 to alone', "refused of the other's"], rows) };
+}
+
 /** Latency where nobody is at his limit. */
 export const fixedRate: Scenario[] = [
   {
@@ -107,5 +148,6 @@ export const fixedRate: Scenario[] = [
     main: false,
     run: async (fleet, settings) => json('JSON chat out of the answer cache at 300 requests/s', settings, 300, await cacheSides(fleet)),
   },
+  { name: 'rate-neighbour', title: 'one service while another sends twenty times its quota', quick: false, main: false, run: neighbours },
   { name: 'rate-sse', title: 'SSE chat at 200 requests/s', quick: false, main: false, run: (fleet, settings) => events(fleet, settings, 200) },
 ];
