@@ -3,6 +3,7 @@ import { type ConfigReader, createConfigReader } from '../app/read-config.ts';
 import type { LoadedConfig, LoadOptions } from '../config/load.ts';
 import type { Log } from '../contracts/telemetry.ts';
 import { createLog } from '../telemetry/log.ts';
+import { boundHeap } from './bound-heap.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /** A balancer that keeps connections may be sending on one that looks idle from here: busy ones have their last answer within it. */
@@ -39,6 +40,7 @@ export function registerServeCommand(program: Command): void {
 
 /** Runs until SIGTERM or SIGINT; resolves when everything is flushed. A second signal ends it at once. */
 export async function serve(options: ServeOptions, onReady?: (address: Address) => void): Promise<void> {
+  const grow = boundHeap();
   const load = { file: options.config, flags: { port: options.port, host: options.host }, env: options.env };
   const reader = await createConfigReader(load);
   const loaded = reader.read();
@@ -53,6 +55,7 @@ export async function serve(options: ServeOptions, onReady?: (address: Address) 
       const shown = host.includes(':') ? `[${host}]` : host;
       log.info({ address: `http://${shown}:${port}`, port, config: file, ...more }, 'listening');
       onReady?.({ host, port });
+      grow();
     },
   });
 }

@@ -12,7 +12,7 @@ const GATHERED_MS = 10_000;
 const FAREWELL_MS = 1000;
 
 /** A worker's whole life, in a process that a primary has started. Resolves when everything is flushed. */
-export async function runWorker(createLog: (level: string) => Log): Promise<void> {
+export async function runWorker(createLog: (level: string) => Log, ready: () => void): Promise<void> {
   const send = process.send?.bind(process);
   if (send === undefined) throw new Error('a worker is started by hermes serve with server.workers, not by hand');
   // A terminal and a process manager signal every process of a group: the primary speaks for all of them.
@@ -57,6 +57,7 @@ export async function runWorker(createLog: (level: string) => Log): Promise<void
   try {
     const peers = createPeers(line, (answers) => Object.assign(life, { own: answers }));
     life.app = await createApp({ load: toLoad(await line.ask('hello', undefined)), createLog, peers });
+    ready();
     await line.ask('listening', { host: life.app.host, port: life.app.port });
   } catch (thrown) {
     if (life.ending === undefined) await tellFailure(line, thrown);
