@@ -115,7 +115,10 @@ export async function listen(config: Config, handlers: ListenerHandlers): Promis
       await quietMoment(() => lastAccepted);
       const drained = drain(server, sockets, options);
       held = undefined;
-      for (const [request, response] of waiting) handle(request, response);
+      for (const [request, response] of waiting) {
+        response.setHeader('connection', 'close');
+        handle(request, response);
+      }
       await drained;
     },
   };

@@ -30,7 +30,8 @@ const STOP_MARGIN_MS = 10_000;
 /** A worker whose place is taken gives its idle connections time for a last answer. */
 const REPLACED: StopOptions = { idleMs: 3000, lingerMs: 0 };
 const LINGER_MS = 300;
-const IDLE_MS = 250;
+/** As one process by itself does (`cli/serve.ts`): a balancer may be sending on what looks idle from here. */
+const IDLE_MS = 2000;
 
 /**
  * Keeps `server.workers` processes alive on one port. It serves nothing itself: it takes connections in (in turn for each worker),
