@@ -1,4 +1,4 @@
-// npm run profile [-- --load json|sse|sse-events|slow-streams|body-100k|anthropic|anthropic-sse] [-- --seconds 10]: what the built gateway spends its time on.
+// npm run profile [-- --load json|sse|sse-events|slow-streams|body-100k|anthropic|anthropic-sse|session|session-redis|session-sse] [-- --seconds 10]: what the built gateway spends its time on.
 // Writes a CPU profile (for Chrome's developer tools, speedscope …) and a flame graph into .bench/, and prints the functions that take most.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { type CpuProfile, toFrames, toFunctions } from './parts/cpu-profile.ts';
 import { toFlameGraph } from './parts/flame-graph.ts';
 import { Fleet } from './parts/fleet.ts';
 import { openInspector } from './parts/inspector.ts';
-import { chatBody, largeBody, load } from './parts/loads.ts';
+import { chatBody, fillSessions, IN_TURN, largeBody, load, turnBody } from './parts/loads.ts';
 import { table } from './parts/rounds.ts';
 import { freePort, root, type Server, stopAll } from './parts/servers.ts';
 import { measureStreams, slowModels } from './parts/slow-load.ts';
@@ -21,6 +21,9 @@ const LOADS: Readonly<Record<string, () => string>> = {
   'body-100k': () => largeBody(100_000),
   anthropic: () => chatBody({ model: 'claude_model' }),
   'anthropic-sse': () => chatBody({ model: 'claude_stream_model', stream: true }),
+  session: () => turnBody(),
+  'session-redis': () => turnBody(),
+  'session-sse': () => turnBody({ model: 'stream_model', stream: true }),
 };
 /** Some 20,000 requests, until all that they run is compiled. */
 const WARM_UP_SECONDS = 5;
@@ -48,9 +51,14 @@ async function main(): Promise<void> {
   const inspectorPort = await freePort();
   const seconds = Number(values.seconds);
   const slow = values.load === 'slow-streams';
-  const config = slow ? { models: slowModels(fleet.upstreams, seconds) } : {};
-  const server = await fleet.hermes({ config, flags: [`--inspect=127.0.0.1:${inspectorPort}`] });
-  const sent = load(make());
+  const session = values.load.startsWith('session');
+  const redis = values.load === 'session-redis';
+  const storage = { hot_backend: redis ? 'redis' : 'memory', cold_backend: 'sqlite' };
+  const config = { ...(slow ? { models: slowModels(fleet.upstreams, seconds) } : {}), ...(session ? { session: { storage } } : {}) };
+  const env: Record<string, string> = redis ? { REDIS_URL: await fleet.redisUrl() } : {};
+  const server = await fleet.hermes({ config, env, flags: [`--inspect=127.0.0.1:${inspectorPort}`] });
+  if (session) await fillSessions(server);
+  const sent = load(make(), session ? { lua: IN_TURN } : {});
   await measure(server, slow ? load(chatBody({ model: 'stream_model', stream: true })) : sent, WARM_UP_SECONDS);
   const inspector = await openInspector(inspectorPort);
   await inspector.call('Profiler.enable');

@@ -30,7 +30,7 @@ async function fit(context: ContextRoom, exchange: Exchange, attempt: Attempt, n
   }
   if (session) {
     answer.facts.trimmedMessages = fitted.dropped;
-    answer.facts.contextTokens = fitted.tokens;
+    answer.facts.contextTokens = fitted.tokens();
   }
   return answer;
 }

@@ -166,10 +166,13 @@ export async function createFakeUpstream(options: FakeUpstreamOptions = {}): Pro
     const raw = await readAll(request);
     const call = toCall(request, raw, counts);
     calls.push(call);
-    response.on('close', () => {
+    const close = (): void => {
       call.closedAt = performance.now();
       call.aborted = !response.writableFinished;
-    });
+    };
+    // Hung up while sending: what came is for the record, not to be judged.
+    if (!request.complete) return close();
+    response.on('close', close);
     response.on('error', () => {});
     const reply = new Reply(response, call);
     const violation = findViolation(call, options.apiKey);
@@ -216,7 +219,7 @@ async function readAll(request: http.IncomingMessage): Promise<string> {
   try {
     for await (const part of request) parts.push(part as Buffer);
   } catch {
-    // The client hung up while sending: what came is enough for the record.
+    // The client hung up while sending.
   }
   return Buffer.concat(parts).toString('utf8');
 }

@@ -27,7 +27,7 @@ export function keyOf(call: Booked, hour: string): LedgerKey {
 }
 
 export function toRow(key: LedgerKey, sums: LedgerSums): LedgerRow {
-  return { ...key, ...sums };
+  return Object.assign({}, key, sums);
 }
 
 /** What a call adds. One that its client broke off has not failed. */

@@ -116,7 +116,7 @@ const isSystem = ({ role }: ChatMessage) => role === 'system' || role === 'devel
 async function trim(rooms: DebugRouteDeps['rooms'], dry: Exchange, target: Parameters<Rooms['context']['fit']>[2]): Promise<DebugRoute['trim']> {
   try {
     const { budget, kept, dropped, tokens } = await rooms.context.fit(dry, dry.request, target);
-    return { budget, kept, dropped, tokens };
+    return { budget, kept, dropped, tokens: tokens() };
   } catch (thrown) {
     // Too long even alone: that is what would happen, so it is part of the answer.
     if (thrown instanceof HermesError && thrown.code === 'context_length_exceeded') return { error: thrown.message };

@@ -36,9 +36,6 @@ export function createContextRoom({ cold, environment, log, metrics }: ContextDe
       const scale = scaleOf(modelName);
       return scaled(await counter.count(scale.encoding, [text]), scale);
     },
-    remember(turn, copies, stored) {
-      counts.remember(turn, copies, stored);
-    },
     recap: (exchange, left, ask) => recaps.renew(exchange, left, ask),
     close: () => counter.close(),
   };

@@ -5,7 +5,7 @@ import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
 import { type Budget, toBudget } from './budget.ts';
 import type { Counter } from './counter.ts';
 import { type Scale, scaled, scaleOf } from './encoding.ts';
-import type { MessageCounts, Recalled } from './message-counts.ts';
+import type { MessageCounts } from './message-counts.ts';
 import { ANSWER_FRAME } from './message-size.ts';
 import type { Recaps } from './recaps.ts';
 import { DEFAULT_RULE, type ToolResults, toolsOfResults } from './tool-results.ts';
@@ -18,6 +18,12 @@ export interface FitParts {
   recaps: Recaps;
 }
 
+/** Tokens, and the messages that are not in them. */
+interface Counted {
+  counted: number;
+  open: readonly ChatMessage[];
+}
+
 /** Fits one request to one target. */
 export class Fitting {
   readonly #parts: FitParts;
@@ -25,7 +31,6 @@ export class Fitting {
   readonly #request: ChatRequest;
   readonly #scale: Scale;
   readonly #budget: Budget;
-  readonly #recalled: Recalled | undefined;
   #messages: ChatMessage[];
 
   constructor(parts: FitParts, exchange: Exchange, request: ChatRequest, target: UpstreamTarget) {
@@ -34,7 +39,6 @@ export class Fitting {
     this.#request = request;
     this.#scale = scaleOf(target.modelName);
     this.#budget = toBudget(exchange.config, request, target);
-    this.#recalled = parts.counts.recalled(exchange.session);
     this.#messages = request.messages;
   }
 
@@ -42,8 +46,8 @@ export class Fitting {
     const { config, session } = this.#exchange;
     const managed = session !== undefined || config.trim.stateless;
     const wordy = this.#wordyResults(managed);
-    if (wordy.length === 0) return managed ? this.#trim() : this.#done(0);
-    return this.#reduce(wordy).then(() => (managed ? this.#trim() : this.#done(0)));
+    if (wordy.length === 0) return managed ? this.#trim() : this.#done(0, this.#uncounted());
+    return this.#reduce(wordy).then(() => (managed ? this.#trim() : this.#done(0, this.#uncounted())));
   }
 
   /** Results of tools that have a `summary`; in a request that is not ours to touch only those that hermes itself put in. */
@@ -78,9 +82,18 @@ export class Fitting {
   #trim(): FitResult | Promise<FitResult> {
     const { wanted, possible } = this.#budget;
     const overhead = this.#overheadText();
-    let most = ANSWER_FRAME + Buffer.byteLength(overhead);
-    for (const message of this.#messages) most += this.#parts.counts.atMost(message, this.#scale, this.#recalled);
-    return most <= Math.min(wanted, possible) ? this.#done(0) : this.#trimExactly(overhead);
+    const { counts } = this.#parts;
+    const fixed = ANSWER_FRAME + Buffer.byteLength(overhead);
+    const open: ChatMessage[] = [];
+    let counted = 0;
+    for (const message of this.#messages) {
+      const known = counts.known(message, this.#scale);
+      if (known === undefined) open.push(message);
+      else counted += known;
+    }
+    const most = open.reduce((total, message) => total + counts.atMost(message, this.#scale), fixed + counted);
+    if (most > Math.min(wanted, possible)) return this.#trimExactly(overhead);
+    return this.#done(0, { counted: ANSWER_FRAME + counted, open });
   }
 
   async #trimExactly(overheadText: string): Promise<FitResult> {
@@ -96,12 +109,12 @@ export class Fitting {
         if (overhead + sum(tokens) <= wanted) break;
       }
     }
-    if (overhead + sum(tokens) <= wanted) return this.#done(0, overhead + sum(tokens));
+    if (overhead + sum(tokens) <= wanted) return this.#done(0, { counted: overhead + sum(tokens), open: [] });
     return this.#drop(tokens, overhead);
   }
 
   async #countAll(): Promise<number[]> {
-    return Promise.all(this.#messages.map((message) => this.#parts.counts.exactly(message, this.#scale, this.#recalled)));
+    return Promise.all(this.#messages.map((message) => this.#parts.counts.exactly(message, this.#scale)));
   }
 
   async #drop(tokens: readonly number[], overhead: number): Promise<FitResult> {
@@ -123,11 +136,11 @@ export class Fitting {
     }
     const indexes = new Set([...kept].flatMap((unit) => unit.indexes));
     const left = this.#messages.filter((_message, index) => !indexes.has(index));
-    if (left.length === 0) return this.#done(0, used);
+    if (left.length === 0) return this.#done(0, { counted: used, open: [] });
     const stays = this.#messages.filter((_message, index) => indexes.has(index));
     const begins = stays.findIndex(({ role }) => role !== 'system' && role !== 'developer');
     this.#messages = recap ? stays.toSpliced(Math.max(0, begins), 0, recap.message) : stays;
-    return { ...this.#done(left.length, used), left };
+    return { ...this.#done(left.length, { counted: used, open: [] }), left };
   }
 
   /** The summary of what went in earlier turns, where there is one and room for it. */
@@ -155,20 +168,20 @@ export class Fitting {
     );
   }
 
-  #done(dropped: number, tokens?: number): FitResult {
+  #uncounted(): Counted {
+    return { counted: ANSWER_FRAME, open: this.#messages };
+  }
+
+  #done(dropped: number, { counted, open }: Counted): FitResult {
     const request = this.#messages === this.#request.messages ? this.#request : { ...this.#request, messages: this.#messages };
     const counts = this.#parts.counts;
     const scale = this.#scale;
-    const recalled = this.#recalled;
     return {
       request,
       budget: this.#budget.total,
       kept: request.messages.length,
       dropped,
-      /** Where nothing had to be counted: by the counts that are known when somebody asks. */
-      get tokens() {
-        return tokens ?? request.messages.reduce((total, message) => total + counts.roughly(message, scale, recalled), ANSWER_FRAME);
-      },
+      tokens: () => open.reduce((total, message) => total + counts.roughly(message, scale), counted),
     };
   }
 }

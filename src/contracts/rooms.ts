@@ -1,5 +1,4 @@
 import type { ChatMessage, ChatRequest, FunctionTool } from '../wire/chat.ts';
-import type { StoredMessage } from './cold-store.ts';
 import type { Config, ModelEntry, RuleConfig, ToolSettings } from './config.ts';
 import type {
   Answer,
@@ -335,8 +334,6 @@ export interface ContextRoom {
   countMessage(message: ChatMessage, modelName: string): Promise<number> | number;
   /** A cheap upper bound: UTF-8 bytes. */
   countText(text: string, modelName: string): Promise<number> | number;
-  /** These messages of the turn's history are copies of stored ones, in that order: not counted again while their content stays as it is. */
-  remember(turn: SessionTurn, copies: readonly ChatMessage[], stored: readonly StoredMessage[]): void;
   /**
    * `session.summarize_dropped`: lets `ask` (one call of that model) sum up what trimming left out; later fits of the session put the
    * summary in its place. In the background: never rejects, nobody waits.
@@ -350,7 +347,8 @@ export interface FitResult {
   budget: number;
   kept: number;
   dropped: number;
-  tokens: number;
+  /** By what is known when it is asked for: nothing is counted. */
+  tokens(): number;
 }
 
 export interface AccountingRoom {

@@ -19,7 +19,11 @@ import { replyStream } from './stream-reply.ts';
 import { turnAwayWrongKey } from './turn-away.ts';
 import { collectAnswer, isCompletion, send, toBodyBytes, toErrorHeaders } from './whole-reply.ts';
 
-const SSE_HEADERS = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' };
+const sseHeaders = (): Record<string, string> => ({
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+});
 
 /** One chat request from its first byte to its last: every way out of here ends in `gateway.ended`. */
 export async function serveChat(gateway: Gateway, door: Door, request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {
@@ -140,7 +144,7 @@ class ChatRequestRun {
     else response.once('close', left);
     const { heartbeat_ms } = exchange.config.server;
     if (exchange.wants.stream)
-      this.#heartbeat = new Heartbeat(response, heartbeat_ms, () => response.writeHead(200, { ...SSE_HEADERS, ...this.#idHeaders(exchange.id) }));
+      this.#heartbeat = new Heartbeat(response, heartbeat_ms, () => response.writeHead(200, Object.assign(sseHeaders(), this.#idHeaders(exchange.id))));
     if (exchange.deadline === Number.POSITIVE_INFINITY) return undefined;
     const cancel = (): void =>
       exchange.cancel(
@@ -176,7 +180,7 @@ class ChatRequestRun {
 
   async #replyStream(exchange: PipelineExchange, answer: Answer): Promise<HermesError | undefined> {
     const response = this.#response;
-    if (!response.headersSent && !response.destroyed) response.writeHead(answer.status, this.#headers(exchange, answer, { ...SSE_HEADERS }));
+    if (!response.headersSent && !response.destroyed) response.writeHead(answer.status, this.#headers(exchange, answer, sseHeaders()));
     return replyStream({
       exchange,
       answer,

@@ -2,6 +2,7 @@ import { HermesError } from '../contracts/errors.ts';
 import { defineProvider } from '../contracts/provider.ts';
 import type { ChatChunk, ChatCompletion } from '../wire/chat.ts';
 import { isRecord, parseJson, parseJsonBytes, stringifyJson } from '../wire/json.ts';
+import { writeRecalled } from '../wire/recalled.ts';
 import { sameJson } from '../wire/same-json.ts';
 import { spliceJson } from '../wire/splice-json.ts';
 import { readEvent } from '../wire/sse.ts';
@@ -22,7 +23,7 @@ export default defineProvider({
       method: 'POST',
       url: toAddress(target),
       headers: toHeaders(target, request.stream === true),
-      body: (caller && spliceJson(body, caller, { same: sameJson })) ?? stringifyJson(body),
+      body: (caller && spliceJson(body, caller, { same: sameJson, write: writeRecalled })) ?? stringifyJson(body),
       stream: request.stream === true,
       droppedParams: [],
       // Undefined says: the answer is in our form as it comes.

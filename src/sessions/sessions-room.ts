@@ -7,23 +7,24 @@ import type { ContextRoom, OpenTurn, RecalledSession, SessionsRoom } from '../co
 import type { Counter, Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import type { ChatMessage } from '../wire/chat.ts';
 import { windowStart } from '../wire/history-window.ts';
+import { copyMessage, recall } from '../wire/recalled.ts';
 import { forgetSession } from './forget-session.ts';
 import { type KeepResponse, KeptResponses } from './kept-responses.ts';
 import { LateTurns } from './late-turns.ts';
-import { SessionOpenTurn } from './open-turn.ts';
+import { SessionOpenTurn, type TurnDeps } from './open-turn.ts';
 import { findOverlap, type Overlap } from './overlap.ts';
 import { repairTurns } from './repair.ts';
 import { SessionLock } from './session-lock.ts';
 import { type SessionName, toSessionName } from './session-name.ts';
 import { SessionReader } from './session-reader.ts';
-import { copyMessage, EMPTY, type SessionState } from './session-state.ts';
+import { EMPTY, type SessionState } from './session-state.ts';
 import { storeAway } from './store-away.ts';
 import { findStoredTurn, isWhole, toStoredAnswer } from './stored-turn.ts';
 
 export interface SessionsDeps {
   hot: HotStore;
   cold: ColdStore;
-  context: Pick<ContextRoom, 'countMessage' | 'remember'>;
+  context: Pick<ContextRoom, 'countMessage'>;
   log: Log;
   metrics: Metrics;
   environment: Environment;
@@ -57,6 +58,7 @@ class Sessions implements Omit<SessionsRoom, 'forget' | 'findResponse' | 'delete
   readonly #lock: SessionLock;
   readonly #reader: SessionReader;
   readonly #late: LateTurns;
+  readonly #turns: TurnDeps;
 
   constructor(deps: SessionsDeps) {
     const { hot, cold, log, metrics, environment } = deps;
@@ -65,6 +67,7 @@ class Sessions implements Omit<SessionsRoom, 'forget' | 'findResponse' | 'delete
     this.#lock = new SessionLock({ hot, log, environment });
     this.#reader = new SessionReader({ hot, cold, log });
     this.#late = new LateTurns(cold, log);
+    this.#turns = { ...deps, reader: this.#reader, late: this.#late };
   }
 
   async begin(exchange: Exchange): Promise<OpenTurn> {
@@ -89,29 +92,25 @@ class Sessions implements Omit<SessionsRoom, 'forget' | 'findResponse' | 'delete
     if (exchange.ask.continues && state.version === 0) throw notHere();
     const kept = state.messages.slice(0, overlap.keep);
     const recalled = kept.slice(windowStart(kept, config.session.max_history_messages));
-    const history = recalled.map(copyOf);
+    const history = recalled.map(recall);
     const keptSystem = system.length > 0 ? [] : state.system;
-    const before = keptSystem.map(copyOf);
+    const before = keptSystem.map(recall);
     const turn: SessionTurn = { id: name.session, project: name.project, historyMessages: recalled.length, historyTokens: tokensOf(recalled) };
     const { context } = this.#deps;
-    context.remember(turn, [...before, ...history], [...keptSystem, ...recalled]);
     exchange.request = { ...request, messages: [...system, ...before, ...repairTurns([...history, ...overlap.fresh])] };
     exchange.session = turn;
-    return new SessionOpenTurn(
-      { ...this.#deps, reader: this.#reader, late: this.#late },
-      {
-        name,
-        state,
-        history,
-        system: system.length > 0 && !sameSystem(system, state.system) ? system.map(copyMessage) : undefined,
-        fresh: overlap.fresh.map((message) => ({ message: copyMessage(message), tokens: isLong(message) ? context.countMessage(message, '') : undefined })),
-        keep: overlap.keep,
-        supersedeFrom: replacesFrom ?? supersedeFrom(state, overlap),
-        stored: earlier && isWhole(earlier) ? toStoredAnswer(earlier, exchange) : undefined,
-        maxAnswer: config.server.max_event_bytes,
-        leave,
-      },
-    );
+    return new SessionOpenTurn(this.#turns, {
+      name,
+      state,
+      history,
+      system: system.length > 0 && !sameSystem(system, state.system) ? system.map(copyMessage) : undefined,
+      fresh: overlap.fresh.map((message) => ({ message: copyMessage(message), tokens: isLong(message) ? context.countMessage(message, '') : undefined })),
+      keep: overlap.keep,
+      supersedeFrom: replacesFrom ?? supersedeFrom(state, overlap),
+      stored: earlier && isWhole(earlier) ? toStoredAnswer(earlier, exchange) : undefined,
+      maxAnswer: config.server.max_event_bytes,
+      leave,
+    });
   }
 
   /** What an earlier try of this request has stored. */
@@ -175,7 +174,7 @@ class Sessions implements Omit<SessionsRoom, 'forget' | 'findResponse' | 'delete
 
   async recall(config: Config, project: string, session: string): Promise<RecalledSession> {
     const state = await this.#read(toSessionName(project, session), config);
-    return { system: state.system.map(copyOf), history: repairTurns(state.messages.map(copyOf)), tokens: tokensOf(state.messages) };
+    return { system: state.system.map(recall), history: repairTurns(state.messages.map(recall)), tokens: tokensOf(state.messages) };
   }
 
   async sweep(config: Config): Promise<number> {
@@ -193,10 +192,6 @@ function notHere(): HermesError {
     param: 'previous_response_id',
     wireCode: 'previous_response_not_found',
   });
-}
-
-function copyOf({ message }: StoredMessage): ChatMessage {
-  return copyMessage(message);
 }
 
 function tokensOf(stored: readonly StoredMessage[]): number {

@@ -4,7 +4,7 @@ import type { ChatMessage } from './chat.ts';
  * Who made a message's reasoning: it goes back to that vendor alone (`reasoning` of a model decides otherwise). Stored
  * messages say it in a member; a conversation in memory carries it as a symbol, which no wire ever sees.
  */
-const STORED = 'reasoning_by';
+export const STORED_MAKER = 'reasoning_by';
 const MAKER = Symbol('maker');
 const REASONING = ['reasoning_content', 'reasoning', 'reasoning_details', 'thinking_blocks'] as const;
 
@@ -26,13 +26,13 @@ export function mayGoTo(message: ChatMessage, maker: string): boolean {
 
 /** For the stores; only a message that has reasoning in it needs it. */
 export function withStoredMaker(message: ChatMessage, maker = makerOf(message)): ChatMessage {
-  return maker !== undefined && message.role === 'assistant' && REASONING.some((name) => name in message) ? { ...message, [STORED]: maker } : message;
+  return maker !== undefined && message.role === 'assistant' && REASONING.some((name) => name in message) ? { ...message, [STORED_MAKER]: maker } : message;
 }
 
 /** Out of the stores. */
 export function withMaker(message: ChatMessage): ChatMessage {
-  if (!(STORED in message)) return message;
-  const { [STORED]: maker, ...rest } = message;
+  if (!(STORED_MAKER in message)) return message;
+  const { [STORED_MAKER]: maker, ...rest } = message;
   return typeof maker === 'string' ? madeBy(rest, maker) : rest;
 }
 

@@ -8,7 +8,7 @@ export interface JsonSource {
 export interface SpliceOptions {
   /** Does this member (or item of it) still say what the source says? */
   same(own: unknown, source: unknown, key: string): boolean;
-  /** A value that must be written anew. */
+  /** A value that must be written anew; of a list, each item. */
   write?: (value: unknown) => string;
 }
 /** Where a member or an item stands. An item's key is empty. */
@@ -109,8 +109,8 @@ class Splice {
     const rest = own.slice(head, own.length - tail);
     this.#put('[');
     if (head > 0) this.#items(places.slice(0, head));
-    // All that is new in one text: a history of fifty messages costs what one message of its length does.
-    if (rest.length > 0) this.#put(`${head > 0 ? ',' : ''}${this.#write(rest).slice(1, -1)}`);
+    if (head > 0 && rest.length > 0) this.#put(',');
+    if (rest.length > 0) this.#put(rest.map((item) => (item === undefined ? 'null' : this.#write(item))).join(','));
     if (tail > 0) {
       if (head > 0 || rest.length > 0) this.#put(',');
       this.#items(places.slice(source.length - tail));

@@ -72,7 +72,7 @@ export function toAnthropicRequest(request: ChatRequest, target: UpstreamTarget,
 function nativeOf(request: ChatRequest): Record<string, unknown> {
   const { thinking, top_k, output_config } = request;
   const straight = Object.fromEntries(NATIVE_PARAMETERS.map((name) => [name, request[name]]));
-  return { ...straight, thinking, top_k, output_config, ...(isRecord(request.anthropic) ? request.anthropic : {}) };
+  return { thinking, top_k, output_config, ...straight, ...(isRecord(request.anthropic) ? request.anthropic : {}) };
 }
 
 function thinkingFor(request: ChatRequest, native: Record<string, unknown>, target: UpstreamTarget, generation: Generation, possible: boolean): Thinking {

@@ -42,7 +42,7 @@ export function toTooling(request: ChatRequest, names: NameMap, strict: boolean)
   for (const tool of native) if (isRecord(tool) && typeof tool.name === 'string' && !tools.has(tool.name)) tools.set(tool.name, { ...tool, name: tool.name });
   const { choice, only } = toChoice(request, names, tools, dropped);
   const offered = [...tools.values()].filter((tool) => !only || only.has(tool.name));
-  return offered.length > 0 ? { tools: offered, choice, dropped } : { ...undeclared(request, names), dropped };
+  return offered.length > 0 ? { tools: offered, choice, dropped } : { dropped, ...undeclared(request, names) };
 }
 
 /** A history with tool calls needs its tools declared even when none is on offer any more (the last round). */

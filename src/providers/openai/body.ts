@@ -15,7 +15,7 @@ export function toBody(request: ChatRequest, target: UpstreamTarget): { body: Bo
   const clean = withoutCarriage(withMessages(request, withEmptyReasoning(withoutForeignReasoning(request.messages, target), target)));
   const named = nameRequest(withMessages(clean, toMessages(clean.messages, target)));
   // Assigned in place, so that every key keeps its position; a request without a model gets it first.
-  const body: Body = 'model' in named.request ? { ...named.request } : { model: '', ...named.request };
+  const body: Body = Object.assign({}, 'model' in named.request ? undefined : { model: '' }, named.request);
   body.model = target.modelName;
   setStreamOptions(body, target);
   setMaxTokens(body, target);

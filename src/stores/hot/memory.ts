@@ -105,12 +105,13 @@ export default function createMemoryStore(options: MemoryStoreOptions): HotStore
   };
 }
 
+/** Each text counts twice: as it is, and as it is written for an upstream (`wire/recalled.ts`). */
 function sizeOf(messages: readonly StoredMessage[]): number {
   let bytes = 0;
   for (const { message } of messages) {
     const { content, tool_calls } = message;
-    bytes += MESSAGE_OVERHEAD + (typeof content === 'string' ? 2 * content.length : content ? 2 * JSON.stringify(content).length : 0);
-    for (const call of tool_calls ?? []) bytes += MESSAGE_OVERHEAD + 2 * call.function.arguments.length;
+    bytes += MESSAGE_OVERHEAD + (typeof content === 'string' ? 4 * content.length : content ? 4 * JSON.stringify(content).length : 0);
+    for (const call of tool_calls ?? []) bytes += MESSAGE_OVERHEAD + 4 * call.function.arguments.length;
   }
   return bytes;
 }

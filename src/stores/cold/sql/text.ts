@@ -16,7 +16,11 @@ export function decodeText(text: string): string {
   return text.includes(MARK) ? text.replace(ESCAPED, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))) : text;
 }
 
-/** JSON is free of both hazards (it writes escapes), but knows no bigint. */
+/** JSON is free of both hazards (it writes escapes), but knows no bigint: only traces have any, and a replacer costs several times the rest. */
 export function toJson(value: unknown): string {
-  return stringifyJson(value, (_, member: unknown) => (typeof member === 'bigint' ? Number(member) : member));
+  try {
+    return stringifyJson(value);
+  } catch {
+    return stringifyJson(value, (_, member: unknown) => (typeof member === 'bigint' ? Number(member) : member));
+  }
 }

@@ -8,7 +8,7 @@ import { openStorage, type Storage } from './storage.ts';
 
 /**
  * The thread that owns the embedded database. Requests that have arrived by the time the loop comes round are one batch: run
- * each in a savepoint of one transaction, journal them with one fsync, and only then answer, readers too. So nobody
+ * in one transaction, journal them with one fsync, and only then answer, readers too. So nobody
  * is ever told of something that a power cut could still undo.
  */
 const CHECK_EVERY_MS = 1_000;
@@ -27,14 +27,12 @@ function runBatch(storage: Storage): void {
   const batch = waiting;
   waiting = [];
   const { db } = storage;
-  const records: string[] = [];
   const transaction = failing || batch.some(([, operation]) => OPERATIONS[operation].writes);
-  if (transaction) db.run('BEGIN');
-  const replies = batch.map((request) => runOne(db, request, records));
   if (!transaction) {
-    send({ replies });
+    send({ replies: runEach(db, batch, true).replies });
     return;
   }
+  const { replies, records } = runAll(db, batch);
   try {
     if (failing && records.length === 0) records.push('healthy\n[]');
     if (records.length > 0) storage.journal(records);
@@ -52,26 +50,47 @@ function runBatch(storage: Storage): void {
   }
 }
 
-function runOne(db: SqliteDatabase, [id, name, text]: Request, records: string[]): Reply {
-  const operation = OPERATIONS[name];
-  if (!operation.writes) {
-    try {
-      return [id, 'done', operation.run(db, parseJson(text) as unknown[])];
-    } catch (error) {
-      return [id, 'refused', String(error)];
-    }
-  }
-  db.run('SAVEPOINT request');
+interface Ran {
+  replies: Reply[];
+  /** For the journal. */
+  records: string[];
+}
+
+/** Within a transaction, left open. Nearly always nothing fails: savepoints are made only where something did. */
+function runAll(db: SqliteDatabase, batch: readonly Request[]): Ran {
+  db.run('BEGIN');
   try {
-    const result = operation.run(db, parseJson(text) as unknown[]);
-    db.run('RELEASE request');
-    records.push(`${name}\n${text}`);
-    return [id, 'done', result];
-  } catch (error) {
-    db.run('ROLLBACK TO request');
-    db.run('RELEASE request');
-    return error instanceof VersionConflict ? [id, 'conflict', null] : [id, 'refused', String(error)];
+    return runEach(db, batch, false);
+  } catch {
+    db.run('ROLLBACK');
+    db.run('BEGIN');
+    return runEach(db, batch, true);
   }
+}
+
+/** `apart`: one that fails leaves the others as they are; else it throws. */
+function runEach(db: SqliteDatabase, batch: readonly Request[], apart: boolean): Ran {
+  const records: string[] = [];
+  const replies = batch.map((request): Reply => {
+    const [id, name, text] = request;
+    const { writes, run } = OPERATIONS[name];
+    const savepoint = apart && writes;
+    if (savepoint) db.run('SAVEPOINT request');
+    try {
+      const result = run(db, parseJson(text) as unknown[]);
+      if (writes) records.push(`${name}\n${text}`);
+      return [id, 'done', result];
+    } catch (error) {
+      // Told before anything is written.
+      if (error instanceof VersionConflict) return [id, 'conflict', null];
+      if (writes && !apart) throw error;
+      if (savepoint) db.run('ROLLBACK TO request');
+      return [id, 'refused', String(error)];
+    } finally {
+      if (savepoint) db.run('RELEASE request');
+    }
+  });
+  return { replies, records };
 }
 
 function codeOf(error: unknown): string {

@@ -140,12 +140,21 @@ function addToLedger(
   if (db.run(sql.CLAIM_BATCH, [encodeText(batchId), at]) === 0) return 0;
   // A journal of before they were counted has none.
   return eachAlone(db, ledgerRows, ({ saved_tokens = 0, cost_nano_usd, ...row }) =>
-    db.run(sql.ADD_TO_LEDGER, rows.ledgerValues({ ...row, saved_tokens, cost_nano_usd: BigInt(cost_nano_usd) })),
+    db.run(sql.ADD_TO_LEDGER, rows.ledgerValues(Object.assign(row, { saved_tokens, cost_nano_usd: BigInt(cost_nano_usd) }))),
   );
 }
 
 /** One record that the database refuses does not take its neighbours along. */
 function eachAlone<T>(db: SqliteDatabase, records: readonly T[], store: (record: T) => void): number {
+  db.run('SAVEPOINT records');
+  try {
+    for (const record of records) store(record);
+    return 0;
+  } catch {
+    db.run('ROLLBACK TO records');
+  } finally {
+    db.run('RELEASE records');
+  }
   let refused = 0;
   for (const record of records) {
     db.run('SAVEPOINT record');

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import type { ChatMessage } from '../../src/wire/chat.ts';
+import { stringifyJson } from '../../src/wire/json.ts';
+import { makerOf } from '../../src/wire/maker.ts';
+import { keptOf, recall, writeRecalled } from '../../src/wire/recalled.ts';
+
+const call = (args: string) => ({ id: 'call_1', type: 'function', function: { name: 'find', arguments: args } });
+const MESSAGES: ChatMessage[] = [
+  { role: 'user', content: 'Where is my order?' },
+  { content: 'the other way round', role: 'user' },
+  { role: 'assistant', content: null, tool_calls: [call('{"id":1}')] },
+  {
+    role: 'user',
+    content: [
+      { type: 'text', text: 'this one' },
+      { type: 'image_url', image_url: { url: 'https://a/b.png' } },
+    ],
+  },
+  { role: 'assistant', content: 'So.', refusal: null, annotations: [{ type: 'url' }] },
+  { role: 'assistant', content: 'Hm.', reasoning_content: 'I think', reasoning_by: 'openai-1' },
+];
+const kept = (message: ChatMessage, tokens = 7) => ({ message: structuredClone(message), tokens });
+
+describe('recalled messages', () => {
+  it('are known, and written as they are, as long as they say what was kept', () => {
+    for (const message of MESSAGES) {
+      const original = kept(message);
+      const copy = recall(original);
+      assert.equal(keptOf(copy), original);
+      const { reasoning_by: _maker, ...wire } = message;
+      for (let time = 0; time < 2; time++) assert.equal(writeRecalled(copy), stringifyJson(wire));
+      assert.equal(writeRecalled(recall(original)), stringifyJson(wire), 'the next turn');
+      assert.deepEqual(original.message, message, 'what is kept stays as it is');
+    }
+    assert.equal(makerOf(recall(kept(MESSAGES[5] as ChatMessage))), 'openai-1');
+  });
+
+  it('are written anew where anything in them was changed in place', () => {
+    const changes: ((copy: ChatMessage) => unknown)[] = [
+      (copy) => Object.assign(copy, { content: 'another text' }),
+      (copy) => Object.assign(copy, { role: 'system' }),
+      (copy) => Object.assign(copy, { name: 'ann' }),
+      (copy) => Reflect.deleteProperty(copy, 'content'),
+      (copy) => Object.assign(copy, { tool_calls: [call('{"id":2}')] }),
+      (copy) => {
+        if (copy.tool_calls?.[0]) copy.tool_calls[0].function.arguments = '{"id":3}';
+        else if (Array.isArray(copy.content)) copy.content.pop();
+        else copy.content = '';
+      },
+    ];
+    for (const message of MESSAGES)
+      for (const change of changes) {
+        const original = kept(message);
+        const known = writeRecalled(recall(original));
+        const copy = recall(original);
+        change(copy);
+        assert.equal(keptOf(copy), undefined, `${change} of ${known}`);
+        assert.equal(writeRecalled(copy), stringifyJson(copy));
+        assert.equal(writeRecalled({ ...copy, content: 'spread' }), stringifyJson({ ...copy, content: 'spread' }));
+        assert.equal(writeRecalled(recall(original)), known, 'what is kept stays as it is');
+      }
+  });
+
+  it('whatever is sent is what a message says', () => {
+    const message = fc.record(
+      { role: fc.constantFrom('user', 'assistant'), content: fc.oneof(fc.string(), fc.constant(null)), name: fc.string(), refusal: fc.constant(null) },
+      { requiredKeys: ['role', 'content'] },
+    ) as fc.Arbitrary<ChatMessage>;
+    fc.assert(
+      fc.property(message, message, fc.boolean(), (first, second, whole) => {
+        const original = kept(first);
+        writeRecalled(recall(original));
+        const copy = recall(original);
+        if (whole) for (const key of Object.keys(copy)) Reflect.deleteProperty(copy, key);
+        Object.assign(copy, second);
+        assert.equal(writeRecalled(copy), stringifyJson({ ...copy }));
+      }),
+    );
+  });
+
+  it('what is no recalled message is written as it is', () => {
+    for (const value of [null, 1, 'a', [], {}, { role: 'user', content: 'x' }]) assert.equal(writeRecalled(value), stringifyJson(value));
+  });
+});
