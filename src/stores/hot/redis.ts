@@ -4,11 +4,11 @@ import { stringifyJson } from '../../wire/json.ts';
 import { Gate } from '../gate.ts';
 import { withLimit } from '../time-limit.ts';
 import { createBuckets } from './redis/buckets.ts';
-import { type Client, createClient, parseRedisUrl } from './redis/connection.ts';
+import { type Client, createClient, gatherWrites, parseRedisUrl } from './redis/connection.ts';
 import { meansAway, reasonOf } from './redis/failures.ts';
 import { createLeases, type RunScript } from './redis/leases.ts';
 import { APPEND_TURN, PUT_SESSION, type Script } from './redis/scripts.ts';
-import { parseSessionText, toLines, toSessionText } from './redis/session-text.ts';
+import { SessionLines, toSessionText } from './redis/session-text.ts';
 import { createStaleKeys } from './redis/stale-keys.ts';
 
 const LIMIT_MS = 300;
@@ -36,10 +36,12 @@ export default function create({ url, keyPrefix, log, metrics, environment }: Re
     lease: (name: string): string => `${keyPrefix}lease:{${name}}`,
     value: (key: string): string => `${keyPrefix}value:{${key}}`,
   };
+  const lines = new SessionLines();
   let client: Client | undefined;
   let closed = false;
   const connected = (): Client => {
     if (client === undefined) throw new StoreUnavailable('redis');
+    gatherWrites(client);
     return client;
   };
   const gate = new Gate({
@@ -95,7 +97,7 @@ export default function create({ url, keyPrefix, log, metrics, environment }: Re
     },
     async getSession(key) {
       const text = await ask(() => connected().get(names.session(key)));
-      return text === null ? undefined : parseSessionText(text);
+      return text === null ? undefined : lines.parse(key, text);
     },
     async putSession(key, session, ttlSeconds) {
       const name = names.session(key);
@@ -103,7 +105,7 @@ export default function create({ url, keyPrefix, log, metrics, environment }: Re
     },
     async appendTurn(key, version, system, messages, maxMessages, ttlSeconds) {
       const name = names.session(key);
-      const args = [version, stringifyJson(system), toLines(messages), messages.length, maxMessages, wholeSeconds(ttlSeconds)];
+      const args = [version, stringifyJson(system), lines.add(key, messages), messages.length, maxMessages, wholeSeconds(ttlSeconds)];
       await change(name, () => run(APPEND_TURN, name, args));
     },
     async deleteSession(key) {

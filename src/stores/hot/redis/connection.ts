@@ -65,6 +65,14 @@ function asAnnounced(address: string, found: (error: null, address: string) => v
   found(null, address);
 }
 
+/** Commands that are given in one turn of the event loop go out in one write. */
+export function gatherWrites(client: Client): void {
+  const stream = 'stream' in client ? client.stream : undefined;
+  if (stream === undefined || stream.writableCorked > 0) return;
+  stream.cork();
+  process.nextTick(() => stream.uncork());
+}
+
 /** The client library is only loaded where there is a Redis to talk to. */
 export async function createClient(address: Address): Promise<Client> {
   const { Cluster, Redis } = await import('ioredis');
