@@ -43,11 +43,39 @@ describe('a Redis that goes away', needs, () => {
     await store.putSession('shop:readable-42', session(1), 100);
     assert.match(await redis.command('KEYS', '*'), /\r\nhermes:session:\{shop:readable-42\}\r\n/);
     assert.match(
-      await redis.command('GET', 'hermes:session:{shop:readable-42}'),
-      /\{"role":"user","tokens":10,"message":\{"role":"user","content":"turn 1"\}\},\n/,
+      await redis.command('LRANGE', 'hermes:session:{shop:readable-42}', '0', '-1'),
+      /\{"role":"user","tokens":10,"message":\{"role":"user","content":"turn 1"\}\}\r\n/,
     );
     assert.match(await redis.command('TTL', 'hermes:session:{shop:readable-42}'), /:(100|99)\r\n/);
     await store.close();
+  });
+  it('takes what is no session under its name for none, and replaces it', async () => {
+    const store = await openStore(redis.url);
+    await redis.command('SET', 'hermes:session:{shop:odd}', 'a text');
+    assert.equal(await store.getSession('shop:odd'), undefined);
+    await store.appendTurn('shop:odd', 2, [], exchange('turn 2'), 50, 100);
+    assert.equal(await store.getSession('shop:odd'), undefined);
+    await redis.command('RPUSH', 'hermes:session:{shop:odd}', 'a text');
+    assert.equal(await store.getSession('shop:odd'), undefined);
+    await store.putSession('shop:odd', session(1), 100);
+    assert.deepEqual(await store.getSession('shop:odd'), session(1));
+    await store.close();
+  });
+  it('knows what another instance has added, removed and begun anew', async () => {
+    const [one, two] = [await openStore(redis.url), await openStore(redis.url)];
+    const both = async (expected: unknown): Promise<void> => {
+      for (const store of [one, two, one]) assert.deepEqual(await store.getSession('shop:both'), expected);
+    };
+    await one.putSession('shop:both', session(1), 100);
+    await both(session(1));
+    await two.appendTurn('shop:both', 2, [], exchange('turn 2'), 50, 100);
+    await both({ ...session(2), messages: [...session(1).messages, ...session(2).messages] });
+    await one.deleteSession('shop:both');
+    await both(undefined);
+    const anew = { ...session(2), messages: exchange('another') };
+    await two.putSession('shop:both', anew, 100);
+    await both(anew);
+    await Promise.all([one.close(), two.close()]);
   });
   it('answers within its limit when it is frozen, then at once, and is used again without what went stale', async () => {
     const log = recordLog();

@@ -1,14 +1,13 @@
 import { type HotStore, StoreUnavailable } from '../../contracts/hot-store.ts';
 import type { Environment, Log, Metrics } from '../../contracts/telemetry.ts';
-import { stringifyJson } from '../../wire/json.ts';
 import { Gate } from '../gate.ts';
 import { withLimit } from '../time-limit.ts';
 import { createBuckets } from './redis/buckets.ts';
 import { type Client, createClient, gatherWrites, parseRedisUrl } from './redis/connection.ts';
 import { meansAway, reasonOf } from './redis/failures.ts';
 import { createLeases, type RunScript } from './redis/leases.ts';
-import { APPEND_TURN, PUT_SESSION, type Script } from './redis/scripts.ts';
-import { SessionLines, toSessionText } from './redis/session-text.ts';
+import { APPEND_TURN, PUT_SESSION, READ_SESSION, type Script } from './redis/scripts.ts';
+import { KnownSessions, toHead, toLine } from './redis/session-lines.ts';
 import { createStaleKeys } from './redis/stale-keys.ts';
 
 const LIMIT_MS = 300;
@@ -36,7 +35,7 @@ export default function create({ url, keyPrefix, log, metrics, environment }: Re
     lease: (name: string): string => `${keyPrefix}lease:{${name}}`,
     value: (key: string): string => `${keyPrefix}value:{${key}}`,
   };
-  const lines = new SessionLines();
+  const known = new KnownSessions();
   let client: Client | undefined;
   let closed = false;
   const connected = (): Client => {
@@ -96,20 +95,26 @@ export default function create({ url, keyPrefix, log, metrics, environment }: Re
       return gate.outages;
     },
     async getSession(key) {
-      const text = await ask(() => connected().get(names.session(key)));
-      return text === null ? undefined : lines.parse(key, text);
+      const mine = known.get(key);
+      const found = await run(READ_SESSION, names.session(key), [mine?.stamp ?? '']);
+      if (Array.isArray(found)) return known.parse(key, found);
+      return found === null ? undefined : mine?.session;
     },
     async putSession(key, session, ttlSeconds) {
       const name = names.session(key);
-      await change(name, () => run(PUT_SESSION, name, [toSessionText(session), session.version, wholeSeconds(ttlSeconds)]));
+      const list = [...session.messages.map(toLine), toHead(session, environment.uuid())];
+      await change(name, () => run(PUT_SESSION, name, [session.version, wholeSeconds(ttlSeconds), ...list]));
     },
     async appendTurn(key, version, system, messages, maxMessages, ttlSeconds) {
       const name = names.session(key);
-      const args = [version, stringifyJson(system), lines.add(key, messages), messages.length, maxMessages, wholeSeconds(ttlSeconds)];
-      await change(name, () => run(APPEND_TURN, name, args));
+      const turn = { stamp: environment.uuid(), messages, lines: messages.map(toLine) };
+      const list = [...turn.lines, toHead({ version, system }, turn.stamp)];
+      const before = await change(name, () => run(APPEND_TURN, name, [version, wholeSeconds(ttlSeconds), maxMessages, ...list]));
+      known.add(key, before, { version, system }, turn, maxMessages);
     },
     async deleteSession(key) {
       const name = names.session(key);
+      known.forget(key);
       await change(name, () => ask(() => connected().unlink(name)));
     },
     acquire: (name, ttlMs) => leases.acquire(names.lease(name), ttlMs),

@@ -8,60 +8,71 @@ export function define(text: string): Script {
   return { text, sha: createHash('sha1').update(text).digest('hex') };
 }
 
-/** ARGV: text, version, seconds. 0: the stored version is newer. */
-export const PUT_SESSION = define(`
-local kept = redis.call('GET', KEYS[1])
-local version = kept and tonumber(string.match(kept, '^{"version":(%d+),'))
-if version and version > tonumber(ARGV[2]) then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[3])
+/** A session is a list: its messages' lines, oldest first, and last its head (`session-lines.ts`). Whatever else stands under its name is none. */
+const HEAD = `
+local head = redis.call('TYPE', KEYS[1]).ok == 'list' and redis.call('LINDEX', KEYS[1], -1)
+local version, stamp
+if head then
+  version, stamp = string.match(head, '^{"version":(%d+),"stamp":"([^"]*)"')
+  version = tonumber(version)
+end
+`;
+
+/** ARGV: the stamp that the caller knows. Its whole list, 1 where it has that stamp, or nothing. */
+export const READ_SESSION = define(`${HEAD}
+if not version then return false end
+if stamp == ARGV[1] then return 1 end
+return redis.call('LRANGE', KEYS[1], 0, -1)
+`);
+
+/** ARGV: version, seconds, lines and head. 0: the stored version is newer. */
+export const PUT_SESSION = define(`${HEAD}
+if version and version > tonumber(ARGV[1]) then return 0 end
+redis.call('DEL', KEYS[1])
+for i = 3, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[i]) end
+redis.call('EXPIRE', KEYS[1], ARGV[2])
 return 1
 `);
 
 /**
- * ARGV: version, system, lines of the turn, their number, most messages, seconds. 0: the stored state is not the one before this
- * version, and is dropped. The window is cut as \`wire/history-window.ts\` cuts it; the conformance suite holds the two together.
+ * ARGV: version, seconds, most messages, then lines and head. Gives the stamp before; 0: the stored state is not the one before this
+ * version, and is dropped. The window is cut as `wire/history-window.ts` cuts it; the conformance suite holds the two together.
  */
-export const APPEND_TURN = define(`
-local kept = redis.call('GET', KEYS[1])
-local version = tonumber(ARGV[1])
-local lines = {}
-if kept then
-  local stored = tonumber(string.match(kept, '^{"version":(%d+),'))
-  if stored ~= version - 1 then redis.call('DEL', KEYS[1]) return 0 end
-  local number = 0
-  for line in string.gmatch(kept, '[^\\n]+') do
-    number = number + 1
-    if number > 3 and line ~= ']}' then lines[#lines + 1] = line end
-  end
-elseif version ~= 1 then
-  return 0
+export const APPEND_TURN = define(`${HEAD}
+if version then
+  if version ~= tonumber(ARGV[1]) - 1 then redis.call('DEL', KEYS[1]) return 0 end
+  redis.call('RPOP', KEYS[1])
+else
+  redis.call('DEL', KEYS[1])
+  if ARGV[1] ~= '1' then return 0 end
 end
-if #lines > 0 and tonumber(ARGV[4]) > 0 then
-  if string.sub(lines[#lines], -1) ~= ',' then lines[#lines] = lines[#lines] .. ',' end
-end
-for line in string.gmatch(ARGV[3], '[^\\n]+') do lines[#lines + 1] = line end
+for i = 4, #ARGV - 1 do redis.call('RPUSH', KEYS[1], ARGV[i]) end
 
-local function role(i) return lines[i] and string.match(lines[i], '^{"role":"([^"]*)"') end
-local first = math.max(1, #lines - tonumber(ARGV[5]) + 1)
-if first > 1 then
+local function role(i)
+  local line = i >= 0 and redis.call('LINDEX', KEYS[1], i)
+  return line and string.match(line, '^{"role":"([^"]*)"')
+end
+local count = redis.call('LLEN', KEYS[1])
+local first = math.max(0, count - tonumber(ARGV[3]))
+if first > 0 then
   local start
-  for i = first, #lines do
+  for i = first, count - 1 do
     if role(i) == 'user' and role(i - 1) ~= 'user' then start = i break end
   end
   if not start then
-    for i = first, #lines do
+    for i = first, count - 1 do
       if role(i) ~= 'tool' then start = i break end
     end
   end
   if not start then
-    start = #lines
-    while start > 1 and role(start) == 'tool' do start = start - 1 end
+    start = count - 1
+    while start > 0 and role(start) == 'tool' do start = start - 1 end
   end
-  first = start
+  redis.call('LTRIM', KEYS[1], start, -1)
 end
-local text = '{"version":' .. ARGV[1] .. ',\\n"system":' .. ARGV[2] .. ',\\n"messages":[\\n' .. table.concat(lines, '\\n', first) .. '\\n]}'
-redis.call('SET', KEYS[1], text, 'EX', ARGV[6])
-return 1
+redis.call('RPUSH', KEYS[1], ARGV[#ARGV])
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return stamp or ''
 `);
 
 /** ARGV: holder, milliseconds. The server's clock is the fencing token: it grows from holder to holder, and needs no key of its own. */
