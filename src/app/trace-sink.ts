@@ -15,7 +15,7 @@ const FLUSH_MS = 1000;
 /** Traces stored a second while requests keep coming: one costs as much as a request, and so at thousands a second the gateway would do little else. */
 const BUSY_BATCH = 25;
 /** And when they do not. */
-const IDLE_BATCH = 1000;
+const IDLE_BATCH = 250;
 /** Requests a second up to which the gateway counts as idle. */
 const IDLE_RATE = 50;
 /** What waits for the store at most; beyond it traces are left out and counted, good ones first. */

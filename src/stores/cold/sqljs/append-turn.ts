@@ -16,7 +16,7 @@ const UPSERT = `
     models = CASE WHEN instr(models, excluded.models) > 0 THEN models ELSE models || excluded.models END`;
 const INSERT_MESSAGE = `
   INSERT INTO messages (project, session, sequence, version, superseded, partial, degraded, tokens, message)
-  VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8)`;
+  VALUES ($1, $2, $3, $4, 0, $5, $6, $7, CAST($8 AS TEXT))`;
 const INSERT_TURN = `
   INSERT INTO turns (project, session, version, at, request_id, model, message_count, superseded_from, run, body, response_id, response_owner, response)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`;
@@ -37,7 +37,7 @@ export function appendTurn(db: SqliteDatabase, turn: TurnRecord): number {
   const count = row.messages.length;
   db.run(UPSERT, [...name, version, sequence + count, count - gone, row.tokens - goneTokens, row.system, row.modelEntry, row.at]);
   for (const [index, { message, tokens, partial, degraded }] of row.messages.entries()) {
-    db.run(INSERT_MESSAGE, [...name, sequence + index, version, partial, degraded, tokens, message]);
+    db.run(INSERT_MESSAGE, [...name, sequence + index, version, partial, degraded, tokens, Buffer.from(message)]);
   }
   db.run(INSERT_TURN, [
     ...name,

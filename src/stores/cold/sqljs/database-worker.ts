@@ -7,11 +7,14 @@ import type { FromThread, OperationName, Reply, Request, ThreadOptions, ToThread
 import { openStorage, type Storage } from './storage.ts';
 
 /**
- * The thread that owns the embedded database. Requests that have arrived by the time the loop comes round are one batch: run
- * in one transaction, journal them with one fsync, and only then answer, readers too. So nobody
- * is ever told of something that a power cut could still undo.
+ * The thread that owns the embedded database. Requests that have arrived by the time the loop comes round are one batch: run them, journal
+ * them with one fsync, and only then answer, readers too. So nobody is ever told of something that a power cut could still undo.
+ * What makes them durable is the journal: SQLite's own transaction stays open over many batches, since each of its commits writes every page
+ * anew that they have touched.
  */
 const CHECK_EVERY_MS = 1_000;
+const COMMIT_AFTER_MS = 100;
+const MOST_OPEN = 500;
 const options = workerData as ThreadOptions;
 const send = (message: FromThread): void => parentPort?.postMessage(message);
 
@@ -23,31 +26,66 @@ function replay(db: SqliteDatabase, text: string): void {
   OPERATIONS[text.slice(0, end) as OperationName].run(db, parseJson(text.slice(end + 1)) as unknown[]);
 }
 
-function runBatch(storage: Storage): void {
+/** SQLite's transaction, and what is in it: durable, so it can be made again. */
+class Open {
+  readonly #db: SqliteDatabase;
+  #records: string[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(db: SqliteDatabase) {
+    this.#db = db;
+  }
+  begin(): void {
+    if (this.#timer !== undefined) return;
+    this.#db.run('BEGIN');
+    this.#timer = setTimeout(() => this.commit(), COMMIT_AFTER_MS);
+  }
+  /** These are in the journal. */
+  keep(records: readonly string[]): void {
+    this.#records.push(...records);
+    if (this.#records.length >= MOST_OPEN) this.commit();
+  }
+  /** As it was before the present batch. */
+  undo(): void {
+    this.#db.run('ROLLBACK');
+    this.#db.run('BEGIN');
+    for (const record of this.#records) replay(this.#db, record);
+  }
+  commit(): void {
+    if (this.#timer === undefined) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#records = [];
+    this.#db.run('COMMIT');
+  }
+}
+
+function runBatch(storage: Storage, open: Open): void {
   const batch = waiting;
   waiting = [];
   const { db } = storage;
-  const transaction = failing || batch.some(([, operation]) => OPERATIONS[operation].writes);
-  if (!transaction) {
+  if (!failing && !batch.some(([, operation]) => OPERATIONS[operation].writes)) {
     send({ replies: runEach(db, batch, true).replies });
     return;
   }
-  const { replies, records } = runAll(db, batch);
+  open.begin();
+  const { replies, records } = runAll(db, batch, open);
   try {
     if (failing && records.length === 0) records.push('healthy\n[]');
     if (records.length > 0) storage.journal(records);
-    if (batch.some(([, operation]) => OPERATIONS[operation].erases === true)) storage.eraseSoon();
-    db.run('COMMIT');
-    failing = false;
-    send({ replies });
   } catch (error) {
     // What could not be made durable did not happen; those who only read may have seen it.
-    db.run('ROLLBACK');
+    open.undo();
     if (!failing)
       send({ log: { level: 'error', fields: { reason: codeOf(error) }, message: 'the journal cannot be written; turns are refused until it can' } });
     failing = true;
     send({ replies: batch.map(([id]) => [id, 'unavailable', codeOf(error)]) });
+    return;
   }
+  failing = false;
+  open.keep(records);
+  if (batch.some(([, operation]) => OPERATIONS[operation].erases === true)) storage.eraseSoon();
+  send({ replies });
 }
 
 interface Ran {
@@ -56,14 +94,12 @@ interface Ran {
   records: string[];
 }
 
-/** Within a transaction, left open. Nearly always nothing fails: savepoints are made only where something did. */
-function runAll(db: SqliteDatabase, batch: readonly Request[]): Ran {
-  db.run('BEGIN');
+/** Nearly always nothing fails: savepoints are made only where something did. */
+function runAll(db: SqliteDatabase, batch: readonly Request[], open: Open): Ran {
   try {
     return runEach(db, batch, false);
   } catch {
-    db.run('ROLLBACK');
-    db.run('BEGIN');
+    open.undo();
     return runEach(db, batch, true);
   }
 }
@@ -99,21 +135,26 @@ function codeOf(error: unknown): string {
 
 try {
   const storage = await openStorage(options, replay, (level, fields, message) => send({ log: { level, fields, message } }));
-  const checkpoint = setInterval(() => {
-    if (storage.due()) void storage.checkpoint();
-  }, CHECK_EVERY_MS);
+  const open = new Open(storage.db);
+  const checkpoint = (): void => {
+    if (!storage.due()) return;
+    open.commit();
+    void storage.checkpoint();
+  };
+  const timer = setInterval(checkpoint, CHECK_EVERY_MS);
   parentPort?.on('message', (message: ToThread) => {
     if ('close' in message) {
-      clearInterval(checkpoint);
-      if (waiting.length > 0) runBatch(storage);
+      clearInterval(timer);
+      if (waiting.length > 0) runBatch(storage, open);
+      open.commit();
       void storage.close().finally(() => send({ closed: true }));
       return;
     }
-    if (waiting.length === 0) setImmediate(() => waiting.length > 0 && runBatch(storage));
+    if (waiting.length === 0) setImmediate(() => waiting.length > 0 && runBatch(storage, open));
     waiting.push(...message.requests);
   });
   send({ opened: true });
-  if (storage.due()) void storage.checkpoint();
+  checkpoint();
 } catch (error) {
   send({ failed: error instanceof Error ? error.message : String(error) });
 }

@@ -1,10 +1,13 @@
 import initSqlJs, { type Database, type Statement } from 'sql.js';
 import type { Row } from '../sql/rows.ts';
 
+/** sql.js writes a string into its memory letter by letter: a long one goes faster as bytes (UTF-8), and `CAST(… AS TEXT)` makes it a text. */
+type Value = string | number | null | Uint8Array;
+
 export interface SqliteDatabase {
-  all(sql: string, values?: readonly (string | number | null)[]): Row[];
+  all(sql: string, values?: readonly Value[]): Row[];
   /** Gives the number of rows changed. */
-  run(sql: string, values?: readonly (string | number | null)[]): number;
+  run(sql: string, values?: readonly Value[]): number;
   /** The bytes of a genuine SQLite file. Never within a transaction. */
   export(): Uint8Array;
   /** In bytes. */
