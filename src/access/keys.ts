@@ -10,9 +10,13 @@ interface KnownKey {
   expiresAt: number;
 }
 
-/** A configuration's keys as digests: the keys themselves are not kept. */
+const MOST_HASHED = 1000;
+
+/** A configuration's keys as digests. */
 export class KeyRing {
   readonly #keys: readonly KnownKey[];
+  /** Digests of keys that were right: to hash one anew costs more than all comparisons. */
+  readonly #hashed = new Map<string, Buffer>();
 
   constructor(config: Config) {
     this.#keys = config.auth.keys.flatMap((key) => {
@@ -23,13 +27,19 @@ export class KeyRing {
 
   /** Every key is compared, in constant time: neither the time nor the message tells how near a guess came. */
   find(key: string, now: number): Principal {
-    const digest = sha256(key);
+    const digest = this.#hashed.get(key) ?? sha256(key);
     let found: KnownKey | undefined;
     for (const known of this.#keys) if (timingSafeEqual(known.digest, digest)) found ??= known;
     if (found === undefined)
       throw new HermesError('invalid_api_key', 'Incorrect API key provided. Send one of the keys that hermes is configured with as "Authorization: Bearer …".');
+    if (!this.#hashed.has(key)) this.#keep(key, digest);
     if (found.expiresAt <= now) throw new HermesError('invalid_api_key', 'This API key has expired. Ask for a new one.');
     return found.principal;
+  }
+
+  #keep(key: string, digest: Buffer): void {
+    if (this.#hashed.size >= MOST_HASHED) this.#hashed.clear();
+    this.#hashed.set(key, digest);
   }
 }
 

@@ -154,7 +154,7 @@ export interface ColdStore {
   /** By prefix, oldest first. */
   listValues(prefix: string, limit: number): Promise<{ key: string; value: string }[]>;
   /**
-   * Of engines that live in this process: keeps what a call adds to the batch that is being filled where `kill -9` does not reach it, at once. `line` names its
+   * Of engines that live in this process: keeps what a call adds to the batch that is being filled where `kill -9` does not reach it, in this very turn of the event loop. `line` names its
    * row within the batch, whose key is `key`. What a process leaves is added to the ledger when the store is opened again.
    */
   noteCall?(batchId: string, line: string, key: LedgerKey, added: LedgerSums): void;

@@ -76,26 +76,27 @@ function toHeaders(wanted: readonly RuleBucket[], taken: Taken): Record<string, 
   const headers: Record<string, string> = {};
   const requests = tightest('requests', wanted, taken);
   if (requests !== undefined) {
-    headers['x-ratelimit-limit-requests'] = String(requests.capacity);
-    headers['x-ratelimit-remaining-requests'] = remainingOf(requests);
-    headers['x-ratelimit-reset-requests'] = toDuration(requests.resetMs);
+    headers['x-ratelimit-limit-requests'] = requests.limit;
+    headers['x-ratelimit-remaining-requests'] = remainingOf(requests.state);
+    headers['x-ratelimit-reset-requests'] = toDuration(requests.state.resetMs);
   }
   const tokens = tightest('tokens', wanted, taken);
   if (tokens !== undefined) {
-    headers['x-ratelimit-limit-tokens'] = String(tokens.capacity);
-    headers['x-ratelimit-remaining-tokens'] = remainingOf(tokens);
-    headers['x-ratelimit-reset-tokens'] = toDuration(tokens.resetMs);
+    headers['x-ratelimit-limit-tokens'] = tokens.limit;
+    headers['x-ratelimit-remaining-tokens'] = remainingOf(tokens.state);
+    headers['x-ratelimit-reset-tokens'] = toDuration(tokens.state.resetMs);
   }
   return headers;
 }
 
-function tightest(unit: RuleBucket['unit'], wanted: readonly RuleBucket[], { refused, states }: Taken): BucketState | undefined {
-  let shown: BucketState | undefined;
-  for (let index = 0; index < wanted.length; index++) {
+function tightest(unit: RuleBucket['unit'], wanted: readonly RuleBucket[], { refused, states }: Taken): { limit: string; state: BucketState } | undefined {
+  let shown: { limit: string; state: BucketState } | undefined;
+  for (const [index, bucket] of wanted.entries()) {
     const state = states[index];
-    if (state === undefined || wanted[index]?.unit !== unit) continue;
-    if (refused?.index === index) return state;
-    if (shown === undefined || state.remaining < shown.remaining) shown = state;
+    if (state === undefined || bucket.unit !== unit) continue;
+    const first = refused?.index === index;
+    if (first || shown === undefined || state.remaining < shown.state.remaining) shown = { limit: bucket.limit, state };
+    if (first) break;
   }
   return shown;
 }

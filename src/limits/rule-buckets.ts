@@ -10,6 +10,8 @@ export interface RuleBucket {
   name: string;
   unit: 'requests' | 'tokens';
   demand: BucketDemand;
+  /** Its capacity, as headers tell it. */
+  limit: string;
 }
 
 /** Where neither the request nor the model bounds the answer. */
@@ -26,12 +28,12 @@ export function bucketsOf(exchange: Exchange): RuleBucket[] {
     const value = distinctValue(rule, exchange);
     if (value === undefined) continue;
     if (rule.match !== undefined && !limitMatches(rule.match, exchange)) continue;
-    const { requests, tokensKey } = bucketsFor(named, value);
+    const { requests, tokensKey, tokensLimit } = bucketsFor(named, value);
     if (requests !== undefined) buckets.push(requests);
     if (rule.tokens_per_minute !== undefined) {
       tokens ??= demandedTokens(exchange);
       const demand = { key: tokensKey, amount: tokens, capacity: rule.tokens_per_minute, perMinute: rule.tokens_per_minute };
-      buckets.push({ name: named.tokensName, unit: 'tokens', demand });
+      buckets.push({ name: named.tokensName, unit: 'tokens', demand, limit: tokensLimit });
     }
   }
   return buckets;
@@ -51,6 +53,7 @@ interface NamedRule {
 interface ValueBuckets {
   requests: RuleBucket | undefined;
   tokensKey: string;
+  tokensLimit: string;
 }
 const MOST_KNOWN = 10_000;
 
@@ -61,8 +64,13 @@ function bucketsFor({ rule, name, requestsName, known }: NamedRule, value: strin
     const requests: RuleBucket | undefined =
       perMinute === undefined
         ? undefined
-        : { name: requestsName, unit: 'requests', demand: { key: `${name}:${value}:requests`, amount: 1, capacity: burst ?? perMinute, perMinute } };
-    found = { requests, tokensKey: `${name}:${value}:tokens` };
+        : {
+            name: requestsName,
+            unit: 'requests',
+            demand: { key: `${name}:${value}:requests`, amount: 1, capacity: burst ?? perMinute, perMinute },
+            limit: String(burst ?? perMinute),
+          };
+    found = { requests, tokensKey: `${name}:${value}:tokens`, tokensLimit: String(rule.tokens_per_minute) };
     if (known.size >= MOST_KNOWN) known.clear();
     known.set(value, found);
   }

@@ -37,7 +37,20 @@ export function withMaker(message: ChatMessage): ChatMessage {
 }
 
 /** A vendor: what it serves at one address understands its own reasoning. No address is told. */
-export function toMaker({ provider, apiBase }: { provider: string; apiBase: string }): string {
+export function toMaker(target: Vendor): string {
+  const known = makers.get(target);
+  if (known !== undefined) return known;
+  const maker = nameOf(target);
+  makers.set(target, maker);
+  return maker;
+}
+interface Vendor {
+  provider: string;
+  apiBase: string;
+}
+const makers = new WeakMap<Vendor, string>();
+
+function nameOf({ provider, apiBase }: Vendor): string {
   // FNV-1a: a name to compare, not a secret.
   let hash = 0x811c9dc5;
   for (let at = 0; at < apiBase.length; at++) hash = Math.imul(hash ^ apiBase.charCodeAt(at), 0x01000193);

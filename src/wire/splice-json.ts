@@ -74,7 +74,8 @@ class Splice {
       first = false;
       this.#value(own[place.key], source[place.key], place);
     }
-    for (const [key, value] of Object.entries(own)) {
+    for (const key in own) {
+      const value = own[key];
       if (value === undefined || old.has(key)) continue;
       this.#put(`${first ? '' : ','}${JSON.stringify(key)}:${this.#write(value)}`);
       first = false;

@@ -2,8 +2,18 @@ import type { UpstreamTarget } from '../../contracts/exchange.ts';
 
 const DEFAULT_PATH = '/chat/completions';
 
+const addresses = new WeakMap<UpstreamTarget, string>();
+
 /** Where a call goes. `quirks.path`: another path after the base, `{model}` in it is the model's name (Azure's deployments). */
 export function toAddress(target: UpstreamTarget): string {
+  const known = addresses.get(target);
+  if (known !== undefined) return known;
+  const address = addressOf(target);
+  addresses.set(target, address);
+  return address;
+}
+
+function addressOf(target: UpstreamTarget): string {
   const base = (target.apiBase || 'https://api.openai.com/v1').replace(/\/+$/, '');
   const { path } = target.quirks;
   const given = typeof path === 'string' ? path.replaceAll('{model}', encodeURIComponent(target.modelName)) : DEFAULT_PATH;

@@ -24,37 +24,51 @@ interface OpenFile {
   descriptor: number;
   bytes: number;
   lines: Map<string, number>;
+  /** Noted and not in the file yet. */
+  text: string;
 }
 
 export function createUnwrittenCalls(databaseFile: string, failed: (error: unknown) => void): UnwrittenCalls {
   const prefix = `${databaseFile}.calls-`;
   let open: OpenFile | undefined;
   let told = false;
+  /** What is noted together (requests go in step) is written together, before any of their answers leaves. */
+  const write = (): void => {
+    if (open === undefined || open.text === '') return;
+    const { text } = open;
+    open.text = '';
+    try {
+      open.bytes += writeSync(open.descriptor, text);
+      told = false;
+    } catch (error) {
+      if (!told) failed(error);
+      told = true;
+    }
+  };
   const shut = (): void => {
+    write();
     if (open !== undefined) closeSync(open.descriptor);
     open = undefined;
   };
   const append = (batchId: string, line: string, key: LedgerKey, added: LedgerSums): void => {
     if (open?.batchId !== batchId) {
       shut();
-      open = { batchId, descriptor: openSync(prefix + batchId, 'a', 0o600), bytes: 0, lines: new Map() };
+      open = { batchId, descriptor: openSync(prefix + batchId, 'a', 0o600), bytes: 0, lines: new Map(), text: '' };
     }
     if (open.bytes > MOST_BYTES) return;
-    let text = '';
+    if (open.text === '') queueMicrotask(write);
     let number = open.lines.get(line);
     if (number === undefined) {
       number = open.lines.size;
       open.lines.set(line, number);
-      text = `${JSON.stringify(toKey(key))}\n`;
+      open.text += `${JSON.stringify(toKey(key))}\n`;
     }
-    text += `[${number},${toNumbers(added)}]\n`;
-    open.bytes += writeSync(open.descriptor, text);
+    open.text += `[${number},${toNumbers(added)}]\n`;
   };
   return {
     note(batchId, line, key, added) {
       try {
         append(batchId, line, key, added);
-        told = false;
       } catch (error) {
         if (!told) failed(error);
         told = true;
