@@ -34,15 +34,18 @@ async function refund(world: World, mine: Refunds, going: () => boolean): Promis
   while (going()) {
     const order = `o-${randomUUID()}`;
     mine.orders.push(order);
+    const tries: string[] = [];
     for (const until = performance.now() + REFUND_MS; ; await sleep(100)) {
+      const asked = performance.now();
       const answer = await ask(world, { request_id: order, messages: user(`refund ${order}`), tools: ['refund'] });
+      tries.push(`${answer?.status ?? 'none'} after ${Math.round(performance.now() - asked)} ms`);
       if (answer?.status === 200) {
         // Not made (no store could take the claim), or of unknown outcome (the tool did not answer): the model was told so.
         if (/"status":"(error|timeout|unknown|unavailable)"/.test(answer.text)) mine.told.push(order);
         break;
       }
       if (performance.now() < until) continue;
-      world.report.wrong.push(`${order} did not succeed in ${REFUND_MS} ms: ${answer?.status} ${answer?.text.slice(0, 200)}`);
+      world.report.wrong.push(`${order} did not succeed in ${REFUND_MS} ms: ${tries.slice(-20).join(', ')} ${answer?.text.slice(0, 200)}`);
       break;
     }
     await sleep(60);
