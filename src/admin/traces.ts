@@ -27,16 +27,17 @@ export function traceRoutes(source: TraceSource): AdminRoute[] {
   ];
 }
 
-/** One page, as the query's `limit`, `cursor`, `request_id`, `route`, `status`, `session_id`, `from` and `to` say. */
+/** One page, as the query's `limit`, `cursor`, `request_id`, `trace_id`, `route`, `status`, `session_id`, `from` and `to` say. */
 export async function listTraces(source: TraceSource, query: URLSearchParams): Promise<{ data: Record<string, unknown>[]; next_cursor: string | null }> {
   const text = (name: string): string | undefined => query.get(name) || undefined;
-  const [cursor, requestId, route, session] = ['cursor', 'request_id', 'route', 'session_id'].map(text);
+  const [cursor, requestId, traceId, route, session] = ['cursor', 'request_id', 'trace_id', 'route', 'session_id'].map(text);
   const status = Number(query.get('status')) || undefined;
   const [from, to] = [timeOf(query, 'from'), timeOf(query, 'to')];
   const { data, nextCursor } = await source.list({
     limit: limitOf(query),
     ...(cursor ? { cursor } : {}),
     ...(requestId ? { requestId } : {}),
+    ...(traceId ? { traceId } : {}),
     ...(route ? { route } : {}),
     ...(session ? { session } : {}),
     ...(status ? { status } : {}),
@@ -63,10 +64,12 @@ async function exportTraces(source: TraceSource, query: URLSearchParams): Promis
 /** A W3C trace id that hermes made itself is the `x-request-id` without its dashes. */
 const TRACE_ID = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/;
 
-/** By `x-request-id` (with or without its dashes), else the newest under that request id. */
+/** By `x-request-id` (with or without its dashes), else the newest under that request id, else under that trace id of the caller's. */
 export async function showTrace(source: TraceSource, id: string): Promise<Record<string, unknown>> {
   const asked = id.replace(TRACE_ID, '$1-$2-$3-$4-$5');
-  const trace = (await source.get(asked)) ?? (await source.list({ limit: 1, requestId: id })).data[0];
+  const newest = async (filter: Pick<TraceQuery, 'requestId' | 'traceId'>): Promise<TraceRecord | undefined> =>
+    (await source.list({ limit: 1, ...filter })).data[0];
+  const trace = (await source.get(asked)) ?? (await newest({ requestId: id })) ?? (asked === id ? undefined : await newest({ traceId: id }));
   if (trace === undefined) throw new HermesError('not_found', 'There is no trace of that id; ids are what x-request-id says, and are kept trace.keep_days.');
   return toTraceView(trace);
 }

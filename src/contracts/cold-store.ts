@@ -103,6 +103,8 @@ export interface TraceQuery {
   limit: number;
   cursor?: string;
   requestId?: string;
+  /** The one that a caller gave (W3C Trace Context). */
+  traceId?: string;
   route?: string;
   status?: number;
   session?: string;

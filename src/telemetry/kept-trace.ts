@@ -119,6 +119,7 @@ function defined(fields: Record<string, unknown>): Record<string, unknown> {
 
 export interface TraceFilter {
   requestId?: string;
+  traceId?: string;
   route?: string;
   status?: number;
   session?: string;
@@ -127,9 +128,10 @@ export interface TraceFilter {
 }
 
 /** The same choice as the stores'. */
-export function matches(kept: KeptTrace, { requestId, route, status, session, from, to }: TraceFilter): boolean {
+export function matches(kept: KeptTrace, { requestId, traceId, route, status, session, from, to }: TraceFilter): boolean {
   return (
     (requestId === undefined || kept.requestId === requestId) &&
+    (traceId === undefined || kept.trace.traceId === traceId) &&
     (route === undefined || kept.route === route) &&
     (status === undefined || kept.status === status) &&
     (session === undefined || kept.session === session) &&

@@ -339,7 +339,13 @@ function trace(id: string, extra: Partial<TraceRecord> = {}): TraceRecord {
 function traces(get: () => ColdStore): void {
   it('keeps traces, finds them by what they are asked for, newest first, page by page', async () => {
     const written = Array.from({ length: 6 }, (_, i) =>
-      trace(`t${i}`, { startedAt: 1000 + (i >> 1), route: i % 2 ? 'odd' : 'even', status: i === 5 ? 502 : 200, ...(i === 2 ? { session: 'a\u0000' } : {}) }),
+      trace(`t${i}`, {
+        startedAt: 1000 + (i >> 1),
+        route: i % 2 ? 'odd' : 'even',
+        status: i === 5 ? 502 : 200,
+        ...(i === 2 ? { session: 'a\u0000' } : {}),
+        ...(i === 4 ? { traceId: 'e'.repeat(32) } : {}),
+      }),
     );
     await get().writeTraces(written);
     await get().writeTraces([]);
@@ -352,6 +358,8 @@ function traces(get: () => ColdStore): void {
     assert.deepEqual(await ids({ limit: 9, route: 'odd' }), ['t5', 't3', 't1']);
     assert.deepEqual(await ids({ limit: 9, status: 502 }), ['t5']);
     assert.deepEqual(await ids({ limit: 9, session: 'a\u0000' }), ['t2']);
+    assert.deepEqual(await ids({ limit: 9, traceId: 'e'.repeat(32) }), ['t4']);
+    assert.deepEqual(await ids({ limit: 2, traceId: 'f'.repeat(32) }), ['t5', 't3']);
     assert.deepEqual(await ids({ limit: 9, requestId: 'r-t3', route: 'odd', from: 1001, to: 1002 }), ['t3']);
     assert.deepEqual(await ids({ limit: 9, from: 1001, to: 1002 }), ['t3', 't2']);
     assert.equal(await get().deleteTracesBefore(1001), 2);

@@ -176,7 +176,11 @@ describe('secrets and contents', () => {
       upstream.on('good', (reply) => reply.completion({ content: 'x' }));
       const traceId = '0af7651916cd43dd8448eb211c80319c';
       const answer = await app.chat({ messages: user('traced') }, { traceparent: `00-${traceId}-b7ad6b7169203331-01`, tracestate: 'vendor=1' });
-      assert.equal((await traceOf(app, answer)).trace_id, traceId);
+      const trace = await traceOf(app, answer);
+      assert.equal(trace.trace_id, traceId);
+      const found = await app.fetch(`/admin/traces/${traceId}`);
+      assert.equal((found.json as { id: string }).id, trace.id);
+      assert.equal((await app.fetch(`/admin/traces/${'1'.repeat(32)}`)).status, 404);
       const { headers } = upstream.find('traced') ?? {};
       assert.match(String(headers?.traceparent), new RegExp(`^00-${traceId}-(?!b7ad6b7169203331)[0-9a-f]{16}-01$`));
       assert.equal(headers?.tracestate, 'vendor=1');

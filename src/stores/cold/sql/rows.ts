@@ -195,6 +195,8 @@ export function traceValues(trace: TraceRecord): (string | number | null)[] {
     trace.status,
     trace.session === undefined ? null : encodeText(trace.session),
     toJson(trace),
+    // Hermes' own is the id without its dashes.
+    trace.traceId === trace.id.replaceAll('-', '') ? null : encodeText(trace.traceId),
   ];
 }
 export function toTrace(record: Cell | undefined): TraceRecord {

@@ -34,6 +34,13 @@ export function migrations(dialect: Dialect): Migration[] {
         'CREATE INDEX turns_by_response ON turns (project, session, response_id) WHERE response_id IS NOT NULL',
       ],
     },
+    {
+      version: 6,
+      statements: [
+        `ALTER TABLE traces ADD COLUMN trace_id ${text}`,
+        'CREATE INDEX traces_by_trace_id ON traces (trace_id, started_at, id) WHERE trace_id IS NOT NULL',
+      ],
+    },
   ];
 }
 

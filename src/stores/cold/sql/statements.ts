@@ -111,12 +111,12 @@ export function readLedger({ from, to, by, shadow, project, session }: LedgerQue
   return { sql, values };
 }
 
-const INTO_TRACES = 'INSERT INTO traces (id, started_at, request_id, route, status, session, record)';
+const INTO_TRACES = 'INSERT INTO traces (id, started_at, request_id, route, status, session, record, trace_id)';
 const WRITTEN_AGAIN = 'ON CONFLICT (id) DO UPDATE SET record = excluded.record, status = excluded.status';
-export const WRITE_TRACE = `${INTO_TRACES} VALUES ($1, $2, $3, $4, $5, $6, $7) ${WRITTEN_AGAIN}`;
+export const WRITE_TRACE = `${INTO_TRACES} VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ${WRITTEN_AGAIN}`;
 /** PostgreSQL's: any number of traces, one array a column. */
 export const WRITE_TRACES = `${INTO_TRACES}
-  SELECT * FROM unnest($1::TEXT[], $2::BIGINT[], $3::TEXT[], $4::TEXT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[]) ${WRITTEN_AGAIN}`;
+  SELECT * FROM unnest($1::TEXT[], $2::BIGINT[], $3::TEXT[], $4::TEXT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[], $8::TEXT[]) ${WRITTEN_AGAIN}`;
 export const READ_TRACE = 'SELECT record FROM traces WHERE id = $1';
 export const DELETE_TRACES = 'DELETE FROM traces WHERE started_at < $1';
 export const DELETE_TRACES_BEYOND = 'DELETE FROM traces WHERE started_at < (SELECT started_at FROM traces ORDER BY started_at DESC LIMIT 1 OFFSET $1)';
@@ -133,6 +133,7 @@ export function listTraces(
     where.push(given.reduce<string>((text, value) => text.replace('?', `$${values.push(value)}`), condition));
   };
   if (query.requestId !== undefined) add('request_id = ?', encode(query.requestId));
+  if (query.traceId !== undefined) add('trace_id = ?', encode(query.traceId));
   if (query.route !== undefined) add('route = ?', encode(query.route));
   if (query.status !== undefined) add('status = ?', query.status);
   if (query.session !== undefined) add('session = ?', encode(query.session));
