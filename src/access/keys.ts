@@ -15,7 +15,7 @@ const MOST_HASHED = 1000;
 /** A configuration's keys as digests. */
 export class KeyRing {
   readonly #keys: readonly KnownKey[];
-  /** Digests of keys that were right: to hash one anew costs more than all comparisons. */
+  /** Digests of keys that were right, by the key as it came: to hash one anew costs more than all comparisons. Who reads this memory reads requests, too. */
   readonly #hashed = new Map<string, Buffer>();
 
   constructor(config: Config) {

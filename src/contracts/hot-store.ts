@@ -44,6 +44,7 @@ export interface HotStore {
    * checked against cold.
    */
   readonly outages?: number;
+  /** The store's own: callers copy before they change. */
   getSession(key: string): Promise<HotSession | undefined>;
   /** Replaces the state unless the stored version is newer. Sliding expiry. */
   putSession(key: string, session: HotSession, ttlSeconds: number): Promise<void>;

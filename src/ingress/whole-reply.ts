@@ -33,7 +33,7 @@ export function toBodyBytes(exchange: Exchange, answer: Answer, door: Door, herm
   if (!isCompletion(view)) return Buffer.from(typeof view === 'string' ? view : stringifyJson(view ?? null));
   const body = door.toBody(view, facts, exchange);
   const more = { ...marks, ...(exchange.wants.verbose && door.form === 'openai-chat' ? { hermes: hermes() } : {}) };
-  return Buffer.from(stringifyJson(isRecord(body) && Object.keys(more).length > 0 ? Object.assign({}, body, more) : body));
+  return Buffer.from(stringifyJson(isRecord(body) && Object.keys(more).length > 0 ? { ...body, ...more } : body));
 }
 
 export function isCompletion(view: unknown): view is ChatCompletion {

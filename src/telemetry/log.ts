@@ -21,8 +21,17 @@ export function createLog(level: string, stream: NodeJS.WriteStream & { fd: 1 | 
   const options: LoggerOptions = { level, base: { pid: process.pid }, formatters: { log: withoutSecrets }, serializers: { err: serializeError } };
   if (stream.isTTY) return pino(options, toPretty()({ colorize: true, translateTime: 'HH:MM:ss.l', ignore: 'pid', destination: stream }));
   const destination = pino.destination({ fd: stream.fd, sync: false, minLength: TOGETHER_BYTES, maxLength: MAX_WAITING_BYTES });
-  setInterval(() => destination.flush(), TOGETHER_MS).unref();
-  return pino(options, destination);
+  let waits = false;
+  const flush = (): void => {
+    waits = false;
+    destination.flush();
+  };
+  const write = (line: string): void => {
+    destination.write(line);
+    if (!waits) setTimeout(flush, TOGETHER_MS).unref();
+    waits = true;
+  };
+  return pino(options, { write });
 }
 
 /** Loaded where there is a terminal: a service's start need not wait for it. */

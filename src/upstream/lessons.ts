@@ -17,14 +17,19 @@ export type Quirks = Readonly<Record<string, unknown>>;
  */
 export class Lessons {
   readonly #learned = new Map<string, Quirks>();
+  /** Made once for what was learned: other things are known of a target, too. */
+  readonly #taught = new WeakMap<UpstreamTarget, { learned: Quirks; target: UpstreamTarget }>();
 
   /** The target as it should be spoken to; `tried`: what this request's earlier calls were refused for. */
   apply(target: UpstreamTarget, tried: Quirks = {}): UpstreamTarget {
     const before = this.#learned.get(target.identity);
-    if (before === undefined && Object.keys(tried).length === 0) return target;
-    const learned = { ...before, ...tried };
-    // Not a spread: the key is hidden from those, and stays with the target.
-    return Object.create(target, { quirks: { value: { ...target.quirks, ...learned }, enumerable: true } }) as UpstreamTarget;
+    if (Object.keys(tried).length > 0) return taught(target, { ...before, ...tried });
+    if (before === undefined) return target;
+    const known = this.#taught.get(target);
+    if (known?.learned === before) return known.target;
+    const made = taught(target, before);
+    this.#taught.set(target, { learned: before, target: made });
+    return made;
   }
 
   /** What makes the call worth making again: something to try that was not tried yet. */
@@ -47,6 +52,11 @@ export class Lessons {
     const [oldest] = this.#learned.keys();
     if (oldest !== undefined) this.#learned.delete(oldest);
   }
+}
+
+/** Not a spread: the key is hidden from those, and stays with the target. */
+function taught(target: UpstreamTarget, learned: Quirks): UpstreamTarget {
+  return Object.create(target, { quirks: { value: { ...target.quirks, ...learned }, enumerable: true } }) as UpstreamTarget;
 }
 
 /** The parameter that was refused, where the upstream names one: its words may tell of others. */

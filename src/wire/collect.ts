@@ -12,10 +12,14 @@ export class CompletionBuilder {
   #size = 0;
 
   add(chunk: Readonly<ChatChunk>): void {
-    const { choices, usage, object: _object, ...head } = chunk;
-    for (const [key, value] of Object.entries(head)) if (value !== '' && value !== null && value !== 0) this.#head[key] = value;
-    if (usage) this.#usage = usage;
-    for (const choice of choices ?? []) this.#addChoice(choice);
+    // Member by member, without a copy of the rest: this runs for every event of an answer.
+    for (const key in chunk) {
+      const value = chunk[key];
+      if (NOT_HEAD.has(key) || value === this.#head[key] || value === '' || value === null || value === 0) continue;
+      this.#head[key] = value;
+    }
+    if (chunk.usage) this.#usage = chunk.usage;
+    for (const choice of chunk.choices ?? []) this.#addChoice(choice);
   }
 
   /** Characters that are held, roughly. */
@@ -41,49 +45,47 @@ export class CompletionBuilder {
   }
 
   #addChoice(piece: ChunkChoice): void {
-    const { index, delta, finish_reason, logprobs, ...rest } = piece;
+    const { index, delta, finish_reason, logprobs } = piece;
     let choice = this.#choices.get(index);
     if (!choice) {
       choice = { index, message: { role: 'assistant', content: null }, logprobs: null, finish_reason: null };
       this.#choices.set(index, choice);
     }
-    Object.assign(choice, rest);
+    for (const key in piece) if (!OF_CHOICE.has(key)) choice[key] = piece[key];
     if (finish_reason) choice.finish_reason = finish_reason;
     if (logprobs) choice.logprobs = joinLogprobs(choice.logprobs, logprobs);
-    if (delta) addDelta(choice, delta);
-    this.#size += (delta ? sizeOfDelta(delta) : 0) + (logprobs ? JSON.stringify(logprobs).length : 0);
+    if (delta) this.#size += addDelta(choice, delta);
+    if (logprobs) this.#size += JSON.stringify(logprobs).length;
   }
 }
-
-function sizeOfDelta(delta: Delta): number {
-  let size = 0;
-  for (const value of Object.values(delta)) {
-    if (typeof value === 'string') size += value.length;
-    else if (value === delta.tool_calls) for (const call of delta.tool_calls ?? []) size += call.function?.arguments?.length ?? 0;
-    else if (value !== null && value !== undefined) size += JSON.stringify(value).length;
-  }
-  return size;
-}
+const NOT_HEAD = new Set(['choices', 'usage', 'object']);
+const OF_CHOICE = new Set(['index', 'delta', 'finish_reason', 'logprobs']);
 
 /** For what must be known as a whole while it streams: a round of tools, a turn of a session. */
 export function tooLarge(): HermesError {
   return new HermesError('overloaded', 'The answer is too large to be put together as a whole; ask for a shorter one.', { retryable: false });
 }
 
-function addDelta(choice: Choice, delta: Delta): void {
+/** Gives the characters that came with it, roughly. */
+function addDelta(choice: Choice, delta: Delta): number {
   const { message } = choice;
-  for (const [key, value] of Object.entries(delta)) {
+  let size = 0;
+  for (const key in delta) {
+    const value = delta[key];
     if (value === null || value === undefined) continue;
+    if (typeof value === 'string') size += value.length;
+    else if (key !== 'tool_calls') size += JSON.stringify(value).length;
     if (key === 'role') message.role = delta.role ?? 'assistant';
-    else if (key === 'tool_calls') for (const call of delta.tool_calls ?? []) addToolCall(choice, call);
+    else if (key === 'tool_calls') for (const call of delta.tool_calls ?? []) size += addToolCall(choice, call);
     else if (typeof value === 'string') message[key] = `${typeof message[key] === 'string' ? message[key] : ''}${value}`;
     else if (Array.isArray(value)) message[key] = [...(Array.isArray(message[key]) ? message[key] : []), ...value];
     else if (key === 'function_call') message[key] = joinFunctionCall(message[key], value);
     else message[key] = value;
   }
+  return size;
 }
 
-function addToolCall(choice: Choice, piece: ToolCallDelta): void {
+function addToolCall(choice: Choice, piece: ToolCallDelta): number {
   choice.message.tool_calls ??= [];
   const calls = choice.message.tool_calls;
   let call = calls[piece.index];
@@ -97,6 +99,7 @@ function addToolCall(choice: Choice, piece: ToolCallDelta): void {
   if (type) call.type = type;
   if (part?.name) call.function.name ||= part.name;
   if (part?.arguments) call.function.arguments += part.arguments;
+  return part?.arguments?.length ?? 0;
 }
 
 function joinFunctionCall(before: unknown, piece: unknown): unknown {

@@ -16,6 +16,7 @@ export interface KeptMessage {
 const KEPT = Symbol('kept');
 const TEXT = Symbol('text');
 const PLAIN = Symbol('plain');
+/** With what is known of it besides. */
 interface Kept extends KeptMessage {
   [TEXT]?: string;
   /** A role and a text, nothing else: nearly all are. */
@@ -32,20 +33,16 @@ export function recall(kept: KeptMessage): ChatMessage {
   return copy;
 }
 
-/** Undefined of a message that no session gave, or that says something else since. */
-export function keptOf(message: ChatMessage): KeptMessage | undefined {
-  return findKept(message);
-}
-
 /** `stringifyJson`, but a recalled message is written only once. */
 export function writeRecalled(value: unknown): string {
-  const kept = isRecord(value) ? findKept(value as Recalled) : undefined;
+  const kept = isRecord(value) ? keptOf(value as Recalled) : undefined;
   if (kept === undefined) return stringifyJson(value);
   kept[TEXT] ??= stringifyJson(value);
   return kept[TEXT];
 }
 
-function findKept(message: Recalled): Kept | undefined {
+/** Undefined of a message that no session gave, or that says something else since. */
+export function keptOf(message: Recalled): Kept | undefined {
   const kept = message[KEPT];
   return kept !== undefined && saysTheSame(message, kept) ? kept : undefined;
 }
@@ -73,14 +70,22 @@ function isPlain(kept: Kept): boolean {
   return kept[PLAIN];
 }
 
-/** A copy that may be changed in place: the original stays as it is. */
+/** A copy that may be changed in place, however deep: the original stays as it is. */
 export function copyMessage(original: ChatMessage): ChatMessage {
-  const message = withMaker(original);
-  const { content, tool_calls } = message;
-  if (typeof content !== 'object' && tool_calls === undefined) return { ...message };
-  return {
-    ...message,
-    ...(Array.isArray(content) ? { content: content.map((part) => ({ ...part, ...(part.image_url ? { image_url: { ...part.image_url } } : {}) })) } : {}),
-    ...(tool_calls ? { tool_calls: tool_calls.map((call) => ({ ...call, function: { ...call.function } })) } : {}),
-  };
+  return copyRecord(withMaker(original));
+}
+
+/** Spread, since its members keep their places (and `__proto__` is data like any other); only what is there is set anew. */
+function copyRecord<T extends Record<string, unknown>>(record: T): T {
+  const copy: Record<string, unknown> = { ...record };
+  for (const key of Object.keys(copy)) {
+    const value = copy[key];
+    if (typeof value === 'object' && value !== null) copy[key] = copyJson(value);
+  }
+  return copy as T;
+}
+
+function copyJson(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copyJson);
+  return isRecord(value) ? copyRecord(value) : value;
 }

@@ -11,7 +11,12 @@ const toList = (version: number, stamp: string, system: StoredMessage[], message
   toHead({ version, system }, stamp),
 ];
 const say = (content: string): StoredMessage => ({ message: { role: 'user', content }, tokens: 1 });
-const written = (stamp: string, messages: StoredMessage[]) => ({ stamp, messages, lines: messages.map(toLine) });
+const written = (stamp: string, messages: StoredMessage[]) => ({
+  stamp,
+  messages,
+  lines: messages.map(toLine),
+  head: toHead({ version: 0, system: [] }, stamp),
+});
 
 describe('what is known of a session in Redis', () => {
   const message = fc.record(
@@ -34,7 +39,8 @@ describe('what is known of a session in Redis', () => {
           const mine = known.get('key');
           if (mine?.stamp === stamp) assert.deepEqual(mine.session, { version, system, messages });
           assert.deepEqual(known.parse('key', toList(version, stamp, system, messages)), { version, system, messages });
-          assert.deepEqual(known.get('key'), { stamp, session: { version, system, messages }, lines: messages.map(toLine) });
+          assert.equal(known.get('key')?.stamp, stamp);
+          assert.deepEqual(known.get('key')?.session, { version, system, messages });
         }
       }),
     );
@@ -59,13 +65,14 @@ describe('what is known of a session in Redis', () => {
     assert.equal(known.get('key'), undefined, 'what was there before is not known');
   });
   it('is let go beyond its bound', () => {
-    const known = new KnownSessions(2000);
+    const known = new KnownSessions(4000);
     known.parse('small', toList(1, 's1', [], [say('a')]));
     known.parse('large', toList(1, 's1', [], [say('b'.repeat(2000))]));
     assert.equal(known.get('small')?.stamp, 's1');
     assert.equal(known.get('large'), undefined);
   });
   it('a list that is no session is refused', () => {
-    for (const list of [[], [''], ['{}'], ['{"version":1}'], [toLine(say('a'))]]) assert.throws(() => new KnownSessions().parse('key', list), SyntaxError);
+    for (const list of [[], [''], ['{}'], ['{"version":1}'], [toLine(say('a'))], ['{"role":"user"}', toHead({ version: 1, system: [] }, 's')]])
+      assert.throws(() => new KnownSessions().parse('key', list), SyntaxError);
   });
 });

@@ -19,6 +19,15 @@ const MESSAGES: ChatMessage[] = [
     ],
   },
   { role: 'assistant', content: 'So.', refusal: null, annotations: [{ type: 'url' }] },
+  { role: 'assistant', content: null, function_call: { name: 'find', arguments: '{}' } },
+  { role: 'assistant', content: null, tool_calls: [{ id: 'call_2', type: 'custom', custom: { name: 'sh', input: 'ls' } }] } as unknown as ChatMessage,
+  {
+    role: 'user',
+    content: [
+      { type: 'file', file: { file_data: 'JVBERi0=' } },
+      { type: 'image_url', image_url: 'https://a/b.png' },
+    ],
+  } as unknown as ChatMessage,
   { role: 'assistant', content: 'Hm.', reasoning_content: 'I think', reasoning_by: 'openai-1' },
 ];
 const kept = (message: ChatMessage, tokens = 7) => ({ message: structuredClone(message), tokens });
@@ -34,7 +43,7 @@ describe('recalled messages', () => {
       assert.equal(writeRecalled(recall(original)), stringifyJson(wire), 'the next turn');
       assert.deepEqual(original.message, message, 'what is kept stays as it is');
     }
-    assert.equal(makerOf(recall(kept(MESSAGES[5] as ChatMessage))), 'openai-1');
+    assert.equal(makerOf(recall(kept(MESSAGES.at(-1) as ChatMessage))), 'openai-1');
   });
 
   it('are written anew where anything in them was changed in place', () => {
@@ -45,7 +54,8 @@ describe('recalled messages', () => {
       (copy) => Reflect.deleteProperty(copy, 'content'),
       (copy) => Object.assign(copy, { tool_calls: [call('{"id":2}')] }),
       (copy) => {
-        if (copy.tool_calls?.[0]) copy.tool_calls[0].function.arguments = '{"id":3}';
+        if (copy.tool_calls?.[0]?.function) copy.tool_calls[0].function.arguments = '{"id":3}';
+        else if (copy.tool_calls) copy.tool_calls.pop();
         else if (Array.isArray(copy.content)) copy.content.pop();
         else copy.content = '';
       },
@@ -61,6 +71,29 @@ describe('recalled messages', () => {
         assert.equal(writeRecalled({ ...copy, content: 'spread' }), stringifyJson({ ...copy, content: 'spread' }));
         assert.equal(writeRecalled(recall(original)), known, 'what is kept stays as it is');
       }
+  });
+
+  it('and so where it was changed however deep, and what is kept stays as it is', () => {
+    const changeLast = (value: unknown): boolean => {
+      if (typeof value !== 'object' || value === null) return false;
+      for (const [key, member] of Object.entries(value).reverse()) {
+        if (typeof member === 'string') Object.assign(value, { [key]: `${member} changed` });
+        else if (!changeLast(member)) continue;
+        return true;
+      }
+      return false;
+    };
+    for (const message of MESSAGES) {
+      const original = kept(message);
+      writeRecalled(recall(original));
+      const copy = recall(original);
+      for (const member of [copy.content, copy.tool_calls, copy.function_call]) {
+        if (!changeLast(member)) continue;
+        assert.equal(keptOf(copy), undefined, JSON.stringify(message));
+        assert.equal(writeRecalled(copy), stringifyJson(copy));
+      }
+      assert.deepEqual(original.message, message);
+    }
   });
 
   it('whatever is sent is what a message says', () => {

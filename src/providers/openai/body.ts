@@ -15,12 +15,17 @@ export function toBody(request: ChatRequest, target: UpstreamTarget): { body: Bo
   const clean = withoutCarriage(withMessages(request, withEmptyReasoning(withoutForeignReasoning(request.messages, target), target)));
   const named = nameRequest(withMessages(clean, toMessages(clean.messages, target)));
   // Assigned in place, so that every key keeps its position; a request without a model gets it first.
-  const body: Body = Object.assign({}, 'model' in named.request ? undefined : { model: '' }, named.request);
+  const body: Body = 'model' in named.request ? copyOf(named.request) : { model: '', ...named.request };
   body.model = target.modelName;
   setStreamOptions(body, target);
   setMaxTokens(body, target);
   dropEmptyTools(body);
   return { body: Object.assign(body, target.extraBody), names: named.names };
+}
+
+/** Members are set on it later: in Node 20 a spread object would get a shape of its own by each (docs/performance.md). Only a spread keeps `__proto__` as data. */
+function copyOf(request: ChatRequest): Body {
+  return Object.hasOwn(request, '__proto__') ? { ...request } : Object.assign({}, request);
 }
 
 /** Copied only where there is something to change: this is on every call's way. */

@@ -111,7 +111,7 @@ function sizeOf(messages: readonly StoredMessage[]): number {
   for (const { message } of messages) {
     const { content, tool_calls } = message;
     bytes += MESSAGE_OVERHEAD + (typeof content === 'string' ? 4 * content.length : content ? 4 * JSON.stringify(content).length : 0);
-    for (const call of tool_calls ?? []) bytes += MESSAGE_OVERHEAD + 4 * call.function.arguments.length;
+    for (const call of tool_calls ?? []) bytes += MESSAGE_OVERHEAD + 4 * (call.function?.arguments ?? JSON.stringify(call)).length;
   }
   return bytes;
 }

@@ -98,6 +98,7 @@ export default function create({ url, keyPrefix, log, metrics, environment }: Re
       const mine = known.get(key);
       const found = await run(READ_SESSION, names.session(key), [mine?.stamp ?? '']);
       if (Array.isArray(found)) return known.parse(key, found);
+      if (found === null) known.forget(key);
       return found === null ? undefined : mine?.session;
     },
     async putSession(key, session, ttlSeconds) {
@@ -107,15 +108,16 @@ export default function create({ url, keyPrefix, log, metrics, environment }: Re
     },
     async appendTurn(key, version, system, messages, maxMessages, ttlSeconds) {
       const name = names.session(key);
-      const turn = { stamp: environment.uuid(), messages, lines: messages.map(toLine) };
-      const list = [...turn.lines, toHead({ version, system }, turn.stamp)];
+      const stamp = environment.uuid();
+      const turn = { stamp, messages, lines: messages.map(toLine), head: toHead({ version, system }, stamp) };
+      const list = [...turn.lines, turn.head];
       const before = await change(name, () => run(APPEND_TURN, name, [version, wholeSeconds(ttlSeconds), maxMessages, ...list]));
       known.add(key, before, { version, system }, turn, maxMessages);
     },
     async deleteSession(key) {
       const name = names.session(key);
-      known.forget(key);
       await change(name, () => ask(() => connected().unlink(name)));
+      known.forget(key);
     },
     acquire: (name, ttlMs) => leases.acquire(names.lease(name), ttlMs),
     async get(key) {

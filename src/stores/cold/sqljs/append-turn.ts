@@ -21,7 +21,7 @@ const INSERT_TURN = `
   INSERT INTO turns (project, session, version, at, request_id, model, message_count, superseded_from, run, body, response_id, response_owner, response)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`;
 
-/** Runs within a savepoint of its own: whole or not at all. */
+/** Whole or not at all: what it has done is undone where it throws. A conflict is told before anything is written. */
 export function appendTurn(db: SqliteDatabase, turn: TurnRecord): number {
   const row = toTurnRow(turn);
   const name = [row.project, row.session] as const;

@@ -27,7 +27,7 @@ function replay(db: SqliteDatabase, text: string): void {
 }
 
 /** SQLite's transaction, and what is in it: durable, so it can be made again. */
-class Open {
+class OpenTransaction {
   readonly #db: SqliteDatabase;
   #records: string[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -35,8 +35,11 @@ class Open {
   constructor(db: SqliteDatabase) {
     this.#db = db;
   }
+  get active(): boolean {
+    return this.#timer !== undefined;
+  }
   begin(): void {
-    if (this.#timer !== undefined) return;
+    if (this.active) return;
     this.#db.run('BEGIN');
     this.#timer = setTimeout(() => this.commit(), COMMIT_AFTER_MS);
   }
@@ -47,12 +50,16 @@ class Open {
   }
   /** As it was before the present batch. */
   undo(): void {
-    this.#db.run('ROLLBACK');
+    try {
+      this.#db.run('ROLLBACK');
+    } catch {
+      // SQLite has done so already.
+    }
     this.#db.run('BEGIN');
     for (const record of this.#records) replay(this.#db, record);
   }
   commit(): void {
-    if (this.#timer === undefined) return;
+    if (!this.active) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#records = [];
@@ -60,12 +67,13 @@ class Open {
   }
 }
 
-function runBatch(storage: Storage, open: Open): void {
+function runBatch(storage: Storage, open: OpenTransaction): void {
   const batch = waiting;
   waiting = [];
   const { db } = storage;
-  if (!failing && !batch.some(([, operation]) => OPERATIONS[operation].writes)) {
-    send({ replies: runEach(db, batch, true).replies });
+  const writes = batch.some(([, operation]) => OPERATIONS[operation].writes);
+  if (!failing && !writes && !open.active) {
+    send({ replies: runEach(db, batch, 'apart').replies });
     return;
   }
   open.begin();
@@ -95,23 +103,25 @@ interface Ran {
 }
 
 /** Nearly always nothing fails: savepoints are made only where something did. */
-function runAll(db: SqliteDatabase, batch: readonly Request[], open: Open): Ran {
+function runAll(db: SqliteDatabase, batch: readonly Request[], open: OpenTransaction): Ran {
   try {
-    return runEach(db, batch, false);
+    return runEach(db, batch, 'together');
   } catch {
     open.undo();
-    return runEach(db, batch, true);
+    return runEach(db, batch, 'apart');
   }
 }
 
-/** `apart`: one that fails leaves the others as they are; else it throws. */
-function runEach(db: SqliteDatabase, batch: readonly Request[], apart: boolean): Ran {
+/**
+ * `apart`: one that fails leaves the others as they are. `together`: it throws, a read as well, for SQLite ends a transaction by itself where it has
+ * no memory or room.
+ */
+function runEach(db: SqliteDatabase, batch: readonly Request[], how: 'apart' | 'together'): Ran {
   const records: string[] = [];
   const replies = batch.map((request): Reply => {
     const [id, name, text] = request;
     const { writes, run } = OPERATIONS[name];
-    const savepoint = apart && writes;
-    if (savepoint) db.run('SAVEPOINT request');
+    if (how === 'apart') db.run('SAVEPOINT request');
     try {
       const result = run(db, parseJson(text) as unknown[]);
       if (writes) records.push(`${name}\n${text}`);
@@ -119,11 +129,11 @@ function runEach(db: SqliteDatabase, batch: readonly Request[], apart: boolean):
     } catch (error) {
       // Told before anything is written.
       if (error instanceof VersionConflict) return [id, 'conflict', null];
-      if (writes && !apart) throw error;
-      if (savepoint) db.run('ROLLBACK TO request');
+      if (how === 'together') throw error;
+      db.run('ROLLBACK TO request');
       return [id, 'refused', String(error)];
     } finally {
-      if (savepoint) db.run('RELEASE request');
+      if (how === 'apart') db.run('RELEASE request');
     }
   });
   return { replies, records };
@@ -135,7 +145,7 @@ function codeOf(error: unknown): string {
 
 try {
   const storage = await openStorage(options, replay, (level, fields, message) => send({ log: { level, fields, message } }));
-  const open = new Open(storage.db);
+  const open = new OpenTransaction(storage.db);
   const checkpoint = (): void => {
     if (!storage.due()) return;
     open.commit();

@@ -18,7 +18,7 @@ export interface Storage {
   eraseSoon(): void;
   /** Is it time for a checkpoint? */
   due(): boolean;
-  /** Writes the whole database to its file; journals that it covers are removed. Called between batches. */
+  /** Writes the whole database to its file; journals that it covers are removed. Called between batches, with no transaction open: what is in one would not be in the file. */
   checkpoint(): Promise<void>;
   close(): Promise<void>;
 }

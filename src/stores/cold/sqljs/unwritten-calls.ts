@@ -1,4 +1,4 @@
-import { closeSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { LedgerKey, LedgerRow } from '../../../contracts/cold-store.ts';
 import { LEDGER_COUNTS, type LedgerSums, toLedgerCounts } from '../../../contracts/ledger-counts.ts';
@@ -32,17 +32,24 @@ export function createUnwrittenCalls(databaseFile: string, failed: (error: unkno
   const prefix = `${databaseFile}.calls-`;
   let open: OpenFile | undefined;
   let told = false;
-  /** What is noted together (requests go in step) is written together, before any of their answers leaves. */
+  let scheduled = false;
+  const tell = (error: unknown): void => {
+    if (!told) failed(error);
+    told = true;
+  };
+  /** What is noted in one go (requests go in step) is written in one. What the disk did not take waits for the next write: numbers of lines count from the first. */
   const write = (): void => {
+    scheduled = false;
     if (open === undefined || open.text === '') return;
-    const { text } = open;
-    open.text = '';
+    const bytes = Buffer.from(open.text);
     try {
-      open.bytes += writeSync(open.descriptor, text);
+      if (writeSync(open.descriptor, bytes) < bytes.length) throw new Error('the disk took a part only');
+      open.bytes += bytes.length;
+      open.text = '';
       told = false;
     } catch (error) {
-      if (!told) failed(error);
-      told = true;
+      tell(error);
+      cutBack(open);
     }
   };
   const shut = (): void => {
@@ -55,8 +62,9 @@ export function createUnwrittenCalls(databaseFile: string, failed: (error: unkno
       shut();
       open = { batchId, descriptor: openSync(prefix + batchId, 'a', 0o600), bytes: 0, lines: new Map(), text: '' };
     }
-    if (open.bytes > MOST_BYTES) return;
-    if (open.text === '') queueMicrotask(write);
+    if (open.bytes + open.text.length > MOST_BYTES) return;
+    if (!scheduled) queueMicrotask(write);
+    scheduled = true;
     let number = open.lines.get(line);
     if (number === undefined) {
       number = open.lines.size;
@@ -70,8 +78,7 @@ export function createUnwrittenCalls(databaseFile: string, failed: (error: unkno
       try {
         append(batchId, line, key, added);
       } catch (error) {
-        if (!told) failed(error);
-        told = true;
+        tell(error);
       }
     },
     written(batchId) {
@@ -86,6 +93,15 @@ export function createUnwrittenCalls(databaseFile: string, failed: (error: unkno
       }));
     },
   };
+}
+
+/** Half a line would take along what follows it. */
+function cutBack({ descriptor, bytes }: OpenFile): void {
+  try {
+    ftruncateSync(descriptor, bytes);
+  } catch {
+    // Reading ends at what is no line.
+  }
 }
 
 function toKey({ hour, project, service, user, session, key, route, model, upstream, shadow }: LedgerKey): LedgerKey {

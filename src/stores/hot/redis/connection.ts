@@ -65,7 +65,7 @@ function asAnnounced(address: string, found: (error: null, address: string) => v
   found(null, address);
 }
 
-/** Commands that are given in one turn of the event loop go out in one write. */
+/** Commands that are given together (requests go in step) go out in one write. Of a Cluster each node has its own connection: there they go one by one. */
 export function gatherWrites(client: Client): void {
   const stream = 'stream' in client ? client.stream : undefined;
   if (stream === undefined || stream.writableCorked > 0) return;

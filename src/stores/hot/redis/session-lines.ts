@@ -22,6 +22,7 @@ export function toLine({ message, ...facts }: StoredMessage): string {
 }
 function parseLine(line: string): StoredMessage {
   const { role: _, ...stored } = parseJson(line) as StoredMessage & { role: string };
+  if (!isRecord(stored.message)) throw new SyntaxError('the line is no message');
   return stored;
 }
 function parseHead(line: string): { version: number; stamp: string; system: StoredMessage[] } {
@@ -35,11 +36,16 @@ interface Known {
   session: HotSession;
   /** Of each message. */
   lines: readonly string[];
+  /** Characters of the system messages. */
+  systemLength: number;
 }
 
 const MOST_BYTES = 64 * 1024 ** 2;
-/** Of a message, beside three times its line (itself, what it says, and that as it is written for an upstream). */
+/** What nobody has asked for so long is let go. */
+const KEPT_MS = 600_000;
+/** Of a message, beside its line three times (itself, what it says, and that as it is written for an upstream), two bytes a letter at most. */
 const MESSAGE_BYTES = 300;
+const LETTER_BYTES = 6;
 
 /**
  * What this process has read and written last of each session. It remembers what was written under a stamp, never what Redis holds now: that
@@ -49,7 +55,7 @@ export class KnownSessions {
   readonly #known: LRUCache<string, Known>;
 
   constructor(mostBytes = MOST_BYTES) {
-    this.#known = new LRUCache({ maxSize: mostBytes, maxEntrySize: mostBytes, sizeCalculation: sizeOf });
+    this.#known = new LRUCache({ maxSize: mostBytes, maxEntrySize: mostBytes, sizeCalculation: sizeOf, ttl: KEPT_MS, updateAgeOnGet: true });
   }
 
   /** The session, as long as Redis has it with this stamp. */
@@ -59,10 +65,11 @@ export class KnownSessions {
 
   /** Throws a SyntaxError where the list is no session. */
   parse(key: string, list: readonly string[]): HotSession {
-    const { version, stamp, system } = parseHead(list.at(-1) ?? '');
+    const head = list.at(-1) ?? '';
+    const { version, stamp, system } = parseHead(head);
     const lines = list.slice(0, -1);
     const session = { version, system, messages: readLines(lines, this.#known.get(key)) };
-    this.#known.set(key, { stamp, session, lines });
+    this.#known.set(key, { stamp, session, lines, systemLength: head.length });
     return session;
   }
 
@@ -76,7 +83,8 @@ export class KnownSessions {
     const messages = known.session.messages.concat(turn.messages);
     const start = windowStart(messages, maxMessages);
     const lines = known.lines.concat(turn.lines);
-    this.#known.set(key, { stamp: turn.stamp, session: { version, system, messages: messages.slice(start) }, lines: lines.slice(start) });
+    const session = { version, system, messages: messages.slice(start) };
+    this.#known.set(key, { stamp: turn.stamp, session, lines: lines.slice(start), systemLength: turn.head.length });
   }
 
   forget(key: string): void {
@@ -88,6 +96,7 @@ export interface Written {
   stamp: string;
   messages: readonly StoredMessage[];
   lines: readonly string[];
+  head: string;
 }
 
 /** A window moves on: where its first line stood before, the others followed. */
@@ -99,7 +108,6 @@ function readLines(lines: readonly string[], before: Known | undefined): StoredM
   });
 }
 
-function sizeOf({ session, lines }: Known): number {
-  const system = session.system.length === 0 ? 0 : 3 * stringifyJson(session.system).length;
-  return lines.reduce((total, line) => total + 3 * line.length + MESSAGE_BYTES, MESSAGE_BYTES + system);
+function sizeOf({ lines, systemLength }: Known): number {
+  return lines.reduce((total, line) => total + LETTER_BYTES * line.length + MESSAGE_BYTES, LETTER_BYTES * systemLength + MESSAGE_BYTES);
 }
