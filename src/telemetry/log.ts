@@ -7,9 +7,6 @@ import type { Log } from '../contracts/telemetry.ts';
 const SECRETS = new Set(['authorization', 'api_key', 'apikey', 'api-key', 'x-api-key', 'cookie', 'set-cookie', 'password', 'secret', 'token']);
 const CENSORED = '[redacted]';
 const MAX_DEPTH = 4;
-/** Lines are written when so much has come together, or after so long. */
-const TOGETHER_BYTES = 4096;
-const TOGETHER_MS = 50;
 /** A reader of standard output that has stopped reading costs lines, not memory. */
 const MAX_WAITING_BYTES = 16 * 1024 ** 2;
 
@@ -19,19 +16,9 @@ const MAX_WAITING_BYTES = 16 * 1024 ** 2;
  */
 export function createLog(level: string, stream: NodeJS.WriteStream & { fd: 1 | 2 } = process.stdout): Log {
   const options: LoggerOptions = { level, base: { pid: process.pid }, formatters: { log: withoutSecrets }, serializers: { err: serializeError } };
-  if (stream.isTTY) return pino(options, toPretty()({ colorize: true, translateTime: 'HH:MM:ss.l', ignore: 'pid', destination: stream }));
-  const destination = pino.destination({ fd: stream.fd, sync: false, minLength: TOGETHER_BYTES, maxLength: MAX_WAITING_BYTES });
-  let waits = false;
-  const flush = (): void => {
-    waits = false;
-    destination.flush();
-  };
-  const write = (line: string): void => {
-    destination.write(line);
-    if (!waits) setTimeout(flush, TOGETHER_MS).unref();
-    waits = true;
-  };
-  return pino(options, { write });
+  return stream.isTTY
+    ? pino(options, toPretty()({ colorize: true, translateTime: 'HH:MM:ss.l', ignore: 'pid', destination: stream }))
+    : pino(options, pino.destination({ fd: stream.fd, sync: false, maxLength: MAX_WAITING_BYTES }));
 }
 
 /** Loaded where there is a terminal: a service's start need not wait for it. */
