@@ -7,24 +7,13 @@ import { type CpuProfile, toFrames, toFunctions } from './parts/cpu-profile.ts';
 import { toFlameGraph } from './parts/flame-graph.ts';
 import { Fleet } from './parts/fleet.ts';
 import { openInspector } from './parts/inspector.ts';
-import { chatBody, fillSessions, IN_TURN, largeBody, load, turnBody } from './parts/loads.ts';
+import { chatBody, fillSessions, load, namedLoad } from './parts/loads.ts';
 import { table } from './parts/rounds.ts';
-import { freePort, root, type Server, stopAll } from './parts/servers.ts';
+import { runMain } from './parts/run-main.ts';
+import { freePort, root, type Server } from './parts/servers.ts';
 import { measureStreams, slowModels } from './parts/slow-load.ts';
 import { type Load, measure } from './parts/wrk.ts';
 
-const LOADS: Readonly<Record<string, () => string>> = {
-  json: () => chatBody(),
-  sse: () => chatBody({ model: 'stream_model', stream: true }),
-  'sse-events': () => chatBody({ model: 'events_model', stream: true }),
-  'slow-streams': () => chatBody({ model: 'events_model', stream: true }),
-  'body-100k': () => largeBody(100_000),
-  anthropic: () => chatBody({ model: 'claude_model' }),
-  'anthropic-sse': () => chatBody({ model: 'claude_stream_model', stream: true }),
-  session: () => turnBody(),
-  'session-redis': () => turnBody(),
-  'session-sse': () => turnBody({ model: 'stream_model', stream: true }),
-};
 /** Some 20,000 requests, until all that they run is compiled. */
 const WARM_UP_SECONDS = 5;
 const SAMPLE_MICROS = 200;
@@ -45,20 +34,17 @@ async function stream(server: Server, sent: Load): Promise<Done> {
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { load: { type: 'string', default: 'json' }, seconds: { type: 'string', default: '10' } } });
-  const make = LOADS[values.load];
-  if (make === undefined) throw new Error(`There is no load "${values.load}"; there are ${Object.keys(LOADS).join(', ')}.`);
+  const { sent, session } = namedLoad(values.load);
   const fleet = await Fleet.start();
   const inspectorPort = await freePort();
   const seconds = Number(values.seconds);
   const slow = values.load === 'slow-streams';
-  const session = values.load.startsWith('session');
   const redis = values.load === 'session-redis';
   const storage = { hot_backend: redis ? 'redis' : 'memory', cold_backend: 'sqlite' };
   const config = { ...(slow ? { models: slowModels(fleet.upstreams, seconds) } : {}), ...(session ? { session: { storage } } : {}) };
   const env: Record<string, string> = redis ? { REDIS_URL: await fleet.redisUrl() } : {};
   const server = await fleet.hermes({ config, env, flags: [`--inspect=127.0.0.1:${inspectorPort}`] });
   if (session) await fillSessions(server);
-  const sent = load(make(), session ? { lua: IN_TURN } : {});
   await measure(server, slow ? load(chatBody({ model: 'stream_model', stream: true })) : sent, WARM_UP_SECONDS);
   const inspector = await openInspector(inspectorPort);
   await inspector.call('Profiler.enable');
@@ -85,11 +71,4 @@ async function main(): Promise<void> {
   if (errors > 0) throw new Error(`${errors} errors`);
 }
 
-try {
-  await main();
-} catch (thrown) {
-  process.stderr.write(`${thrown instanceof Error ? thrown.message : String(thrown)}\n`);
-  process.exitCode = 1;
-}
-stopAll();
-process.exit();
+await runMain(main);

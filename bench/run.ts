@@ -6,8 +6,9 @@ import { toChart } from './parts/chart.ts';
 import { type CommandLine, parseCommandLine } from './parts/command-line.ts';
 import { Fleet } from './parts/fleet.ts';
 import { describeMachine } from './parts/machine.ts';
+import { runMain } from './parts/run-main.ts';
 import type { Scenario, Section } from './parts/scenario.ts';
-import { root, stopAll } from './parts/servers.ts';
+import { root } from './parts/servers.ts';
 import { coldStart } from './scenarios/cold-start.ts';
 import { fixedRate } from './scenarios/fixed-rate.ts';
 import { options, singleOptions } from './scenarios/options.ts';
@@ -70,11 +71,4 @@ async function main(): Promise<void> {
   keep(sections, text, !settings.quick && settings.only === undefined && settings.soakMinutes === undefined);
 }
 
-try {
-  await main();
-} catch (thrown) {
-  process.stderr.write(`${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}\n`);
-  process.exitCode = 1;
-}
-stopAll();
-process.exit();
+await runMain(main);

@@ -4,18 +4,12 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fleet } from './parts/fleet.ts';
-import { chatBody, fillSessions, IN_TURN, load, turnBody } from './parts/loads.ts';
+import { fillSessions, namedLoad } from './parts/loads.ts';
 import { table } from './parts/rounds.ts';
-import { scratch, stopAll } from './parts/servers.ts';
+import { runMain } from './parts/run-main.ts';
+import { scratch } from './parts/servers.ts';
 import { measure } from './parts/wrk.ts';
 
-const LOADS: Readonly<Record<string, string>> = {
-  json: chatBody(),
-  sse: chatBody({ model: 'stream_model', stream: true }),
-  anthropic: chatBody({ model: 'claude_model' }),
-  session: turnBody(),
-  'session-sse': turnBody({ model: 'stream_model', stream: true }),
-};
 const WARM_UP_SECONDS = 6;
 const SECONDS = 2;
 const MOST_BYTES = 256 * 1024 ** 2;
@@ -44,14 +38,11 @@ function countShapes(log: string): Map<string, number> {
 
 async function main(): Promise<void> {
   const name = process.argv[2] ?? 'json';
-  const body = LOADS[name];
-  if (body === undefined) throw new Error(`There is no load "${name}"; there are ${Object.keys(LOADS).join(', ')}.`);
-  const session = name.startsWith('session');
+  const { sent, session } = namedLoad(name);
   const log = join(scratch(), 'shapes');
   const fleet = await Fleet.start();
   const server = await fleet.hermes({ flags: ['--log-maps', '--no-log-maps-details', `--logfile=${log}`, '--no-logfile-per-isolate'] });
   if (session) await fillSessions(server);
-  const sent = load(body, session ? { lua: IN_TURN } : {});
   await measure(server, sent, WARM_UP_SECONDS);
   const from = statSync(log).size;
   const { requestsPerSecond } = await measure(server, sent, SECONDS);
@@ -66,11 +57,4 @@ async function main(): Promise<void> {
   );
 }
 
-try {
-  await main();
-} catch (thrown) {
-  process.stderr.write(`${thrown instanceof Error ? thrown.message : String(thrown)}\n`);
-  process.exitCode = 1;
-}
-stopAll();
-process.exit();
+await runMain(main);

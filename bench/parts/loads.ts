@@ -59,3 +59,24 @@ export async function fillSessions(server: Server): Promise<void> {
   };
   for (let from = 0; from < SESSIONS; from += 20) await Promise.all(Array.from({ length: 20 }, (_, index) => talk(from + index)));
 }
+
+/** By name, for what looks at one of them closely: the bodies. Those of sessions are turns. */
+const BODIES: Readonly<Record<string, () => string>> = {
+  json: () => chatBody(),
+  sse: () => chatBody({ model: 'stream_model', stream: true }),
+  'sse-events': () => chatBody({ model: 'events_model', stream: true }),
+  'slow-streams': () => chatBody({ model: 'events_model', stream: true }),
+  'body-100k': () => largeBody(100_000),
+  anthropic: () => chatBody({ model: 'claude_model' }),
+  'anthropic-sse': () => chatBody({ model: 'claude_stream_model', stream: true }),
+  session: () => turnBody(),
+  'session-redis': () => turnBody(),
+  'session-sse': () => turnBody({ model: 'stream_model', stream: true }),
+};
+/** Throws where there is none of that name. */
+export function namedLoad(name: string): { sent: Load; session: boolean } {
+  const body = BODIES[name];
+  if (body === undefined) throw new Error(`There is no load "${name}"; there are ${Object.keys(BODIES).join(', ')}.`);
+  const session = name.startsWith('session');
+  return { sent: load(body(), session ? { lua: IN_TURN } : {}), session };
+}

@@ -2,7 +2,7 @@
 import type { Config, EmbeddingConfig, RuleConfig } from '../../src/contracts/config.ts';
 import type { Exchange } from '../../src/contracts/exchange.ts';
 import type { Matcher } from '../../src/contracts/matcher.ts';
-import type { RouteEngine, RouteSubject } from '../../src/contracts/rooms.ts';
+import type { RouteEngine, RouteSubject } from '../../src/contracts/routing.ts';
 import type { Log, Metrics } from '../../src/contracts/telemetry.ts';
 import { loadOwnFolder } from '../../src/pipeline/load-folder.ts';
 import type { FetchJson } from '../../src/routing/embedding/create-embedder.ts';

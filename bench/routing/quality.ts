@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import type { Config, RuleConfig } from '../../src/contracts/config.ts';
 import type { Exchange } from '../../src/contracts/exchange.ts';
 import type { Matcher } from '../../src/contracts/matcher.ts';
-import type { RouteSubject } from '../../src/contracts/rooms.ts';
+import type { RouteSubject } from '../../src/contracts/routing.ts';
 import type { Log, Metrics } from '../../src/contracts/telemetry.ts';
 import { loadOwnFolder } from '../../src/pipeline/load-folder.ts';
 import { createRoutingRoom } from '../../src/routing/routing-room.ts';

@@ -27,12 +27,13 @@ export class KeyRing {
 
   /** Every key is compared, in constant time: neither the time nor the message tells how near a guess came. */
   find(key: string, now: number): Principal {
-    const digest = this.#hashed.get(key) ?? sha256(key);
+    const hashed = this.#hashed.get(key);
+    const digest = hashed ?? sha256(key);
     let found: KnownKey | undefined;
     for (const known of this.#keys) if (timingSafeEqual(known.digest, digest)) found ??= known;
     if (found === undefined)
       throw new HermesError('invalid_api_key', 'Incorrect API key provided. Send one of the keys that hermes is configured with as "Authorization: Bearer …".');
-    if (!this.#hashed.has(key)) this.#keep(key, digest);
+    if (hashed === undefined) this.#keep(key, digest);
     if (found.expiresAt <= now) throw new HermesError('invalid_api_key', 'This API key has expired. Ask for a new one.');
     return found.principal;
   }

@@ -1,5 +1,6 @@
 import type { Config } from '../contracts/config.ts';
-import type { RouteStatistics, ToolView } from '../contracts/rooms.ts';
+import type { ToolView } from '../contracts/rooms.ts';
+import type { RouteStatistics } from '../contracts/routing.ts';
 import type { Metrics } from '../contracts/telemetry.ts';
 import type { AdminRoute } from './route.ts';
 

@@ -1,4 +1,4 @@
-import type { ShadowRoom } from '../contracts/rooms.ts';
+import type { ShadowRoom } from '../contracts/shadow.ts';
 import { type AdminRoute, limitOf } from './route.ts';
 
 /** `GET /admin/shadow/report`: live against candidate, summed by pair of rules. */

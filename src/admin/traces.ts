@@ -13,7 +13,9 @@ const PAGE = 500;
 
 /** A W3C trace id that hermes made itself is the `x-request-id` without its dashes. */
 const TRACE_ID = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/;
-const DASHED = '$1-$2-$3-$4-$5';
+function toId(traceId: string): string {
+  return traceId.replace(TRACE_ID, '$1-$2-$3-$4-$5');
+}
 
 /** `/admin/traces`: paged, newest first, or the same as NDJSON; `/admin/traces/{x-request-id}`. */
 export function traceRoutes(source: TraceSource): AdminRoute[] {
@@ -37,7 +39,7 @@ export async function listTraces(source: TraceSource, query: URLSearchParams): P
   const [cursor, requestId, traceId, route, session] = ['cursor', 'request_id', 'trace_id', 'route', 'session_id'].map(text);
   const status = Number(query.get('status')) || undefined;
   const [from, to] = [timeOf(query, 'from'), timeOf(query, 'to')];
-  const own = traceId && (await source.get(traceId.replace(TRACE_ID, DASHED)));
+  const own = traceId && (await source.get(toId(traceId)));
   if (own) return { data: [toTraceView(own)], next_cursor: null };
   const { data, nextCursor } = await source.list({
     limit: limitOf(query),
@@ -69,7 +71,7 @@ async function exportTraces(source: TraceSource, query: URLSearchParams): Promis
 
 /** By `x-request-id` (with or without its dashes), else the newest under that request id, else under that trace id of the caller's. */
 export async function showTrace(source: TraceSource, id: string): Promise<Record<string, unknown>> {
-  const asked = id.replace(TRACE_ID, DASHED);
+  const asked = toId(id);
   const newest = async (filter: Pick<TraceQuery, 'requestId' | 'traceId'>): Promise<TraceRecord | undefined> =>
     (await source.list({ limit: 1, ...filter })).data[0];
   const trace = (await source.get(asked)) ?? (await newest({ requestId: id })) ?? (asked === id ? undefined : await newest({ traceId: id }));

@@ -1,6 +1,7 @@
 import type { ReloadResult } from '../config/reload.ts';
 import type { TraceQuery, TraceRecord } from '../contracts/cold-store.ts';
-import type { RouteStatistics, UpstreamState } from '../contracts/rooms.ts';
+import type { UpstreamState } from '../contracts/rooms.ts';
+import type { RouteStatistics } from '../contracts/routing.ts';
 import type { Metrics } from '../contracts/telemetry.ts';
 
 /** What the workers of one machine ask of each other; each answers from its own memory. All of it passes as JSON. */

@@ -1,6 +1,7 @@
 import type { TraceSource } from '../admin/traces.ts';
 import type { Config } from '../contracts/config.ts';
-import type { Rooms, RouteStatistics, UpstreamState } from '../contracts/rooms.ts';
+import type { Rooms, UpstreamState } from '../contracts/rooms.ts';
+import type { RouteStatistics } from '../contracts/routing.ts';
 import type { Metrics } from '../contracts/telemetry.ts';
 import type { Peers } from './peers.ts';
 import type { TraceSink } from './trace-sink.ts';

@@ -4,7 +4,7 @@ import { withoutStores } from '../app/without-stores.ts';
 import type { LoadOptions } from '../config/load.ts';
 import type { Config, Priority } from '../contracts/config.ts';
 import type { Principal } from '../contracts/exchange.ts';
-import type { RouteSubject } from '../contracts/rooms.ts';
+import type { RouteSubject } from '../contracts/routing.ts';
 import type { RecordedRequest } from '../routing/recorded-traffic.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';

@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import type { Command } from 'commander';
 import { createConfigReader } from '../app/read-config.ts';
-import type { ArmSummary, RolloutReport, ShadowReport } from '../contracts/rooms.ts';
+import type { ArmSummary, RolloutReport, ShadowReport } from '../contracts/shadow.ts';
 import { readLintSource } from '../routing/lint-source.ts';
 import { replaceRules } from '../routing/rules-text.ts';
 import { isRecord } from '../wire/json.ts';

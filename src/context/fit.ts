@@ -46,8 +46,8 @@ export class Fitting {
     const { config, session } = this.#exchange;
     const managed = session !== undefined || config.trim.stateless;
     const wordy = this.#wordyResults(managed);
-    if (wordy.length === 0) return managed ? this.#trim() : this.#done(0, this.#uncounted());
-    return this.#reduce(wordy).then(() => (managed ? this.#trim() : this.#done(0, this.#uncounted())));
+    if (wordy.length === 0) return managed ? this.#trim() : this.#done(0);
+    return this.#reduce(wordy).then(() => (managed ? this.#trim() : this.#done(0)));
   }
 
   /** Results of tools that have a `summary`; in a request that is not ours to touch only those that hermes itself put in. */
@@ -168,11 +168,7 @@ export class Fitting {
     );
   }
 
-  #uncounted(): Counted {
-    return { counted: ANSWER_FRAME, open: this.#messages };
-  }
-
-  #done(dropped: number, { counted, open }: Counted): FitResult {
+  #done(dropped: number, { counted, open }: Counted = { counted: ANSWER_FRAME, open: this.#messages }): FitResult {
     const request = this.#messages === this.#request.messages ? this.#request : { ...this.#request, messages: this.#messages };
     const counts = this.#parts.counts;
     const scale = this.#scale;

@@ -1,9 +1,8 @@
 import type { ChatMessage, ChatRequest, FunctionTool } from '../wire/chat.ts';
-import type { Config, ModelEntry, RuleConfig, ToolSettings } from './config.ts';
+import type { Config, ModelEntry, ToolSettings } from './config.ts';
 import type {
   Answer,
   AnswerInit,
-  Arm,
   Attempt,
   Caller,
   Credential,
@@ -13,10 +12,11 @@ import type {
   Reservation,
   RouteDecision,
   SavedAnswer,
-  SessionTurn,
   UpstreamTarget,
 } from './exchange.ts';
 import type { Next } from './plugin.ts';
+import type { RoutingRoom } from './routing.ts';
+import type { ShadowRoom } from './shadow.ts';
 import type { ChunkStream, Outcome } from './stream.ts';
 
 /** What plugins get of the house: one interface a room. Each is made once by app.ts; parameters come with the exchange's own configuration. */
@@ -133,132 +133,10 @@ export interface RecalledSession {
   tokens: number;
 }
 
-/** What a decision looks at: a part of the exchange, so that a dry run needs no whole one. */
-export type RouteSubject = Pick<Exchange, 'ask' | 'request' | 'caller' | 'principal'> & { readonly signal?: AbortSignal; session?: SessionTurn | undefined };
-/** A rule and why it hit, or why it missed. */
-export interface RuleReason {
-  rule: string;
-  why: string;
-  /** How near the text came to a rule by meaning. */
-  score?: number;
-}
-export interface RouteExplanation extends RuleReason {
-  decision: RouteDecision;
-  /** Every rule before it, in order. */
-  earlier: RuleReason[];
-}
-export interface RouteEngine {
-  /** The decision for this exchange; synchronous when no rule must wait. */
-  decide(subject: RouteSubject): RouteDecision | Promise<RouteDecision>;
-  /** The same decision by the same rules, with reasons; counts nothing. Throws what `decide` throws. */
-  explain(subject: RouteSubject): Promise<RouteExplanation>;
-  /** Of a decision's rule: only the default took it, by no rule or by one that takes everything. */
-  isDefault(rule: string): boolean;
-}
-/** Of `GET /admin/routes`. Shares are 0 to 1, of the requests that the rules decided. */
-export interface RouteStatistics {
-  /** ISO 8601. */
-  since: string;
-  decisions: number;
-  /** Of the newest 200: what only the default took. */
-  default_share: number | null;
-  /** Of the (up to) 2,000 before these; null while there are too few. */
-  usual_default_share: number | null;
-  drifting: boolean;
-  rules: { rule: string; hits: number; share: number | null; last_hit: string | null }[];
-  rollout: { percent: number; by: 'session' | 'user' | 'key'; live: number; candidate: number } | null;
-}
-export interface RoutingRoom {
-  /** Compiles a generation's rules; throws a plain Error naming the rule. */
-  compile(config: Config): RouteEngine;
-  /** What live decisions came to, in this process since its start. */
-  statistics(config: Config): RouteStatistics;
-  /** The same for other rules under the same configuration (shadow, replay); its decisions are not counted. */
-  compileRules(config: Config, rules: readonly RuleConfig[]): RouteEngine;
-  /** A text's vector (length 1) by the `embedding` block, kept for a while; undefined: the service is away. */
-  embed(config: Config, text: string, signal: AbortSignal): Promise<Float32Array | undefined>;
-}
-
 export interface ScheduleRoom {
   /** The model after schedule and budgets; the same decision object when nothing changes. */
   apply(exchange: Exchange, decision: RouteDecision): RouteDecision | Promise<RouteDecision>;
 }
-export interface ShadowRoom {
-  /**
-   * Samples; whatever it does happens in the background, in forks of its own, and never touches the exchange. Plain `next()`
-   * must be called right after it. Undefined: neither in the shadow's sample nor in a rollout's.
-   */
-  observe(exchange: Exchange, next: Next): Observation | undefined;
-  /** Stored comparisons, summed: for `/admin/shadow/report`. */
-  report(query: { limit: number }): Promise<ShadowReport>;
-  /** Resolves when nothing runs or waits; for tests and shutdown. */
-  idle(): Promise<void>;
-}
-export interface Observation {
-  /** The live answer, to compare with: the same answer, whose stream tells how it ended. */
-  live(answer: Answer): Answer;
-}
-/** Live against candidate, over the stored comparisons. Money in integer nano-dollars. */
-export interface ShadowReport {
-  comparisons: number;
-  same_route: number;
-  answered: number;
-  skipped_for_budget: number;
-  usd_today: number;
-  usd_per_day: number | null;
-  /** One row a pair of rules, most frequent first. */
-  routes: {
-    live_route: string;
-    candidate_route: string;
-    live_model: string;
-    candidate_model: string;
-    count: number;
-    answered: number;
-    failed: number;
-    /** Mean overlap of the two answers' words, 0 to 1; null when none was answered. */
-    similarity: number | null;
-    live_cost_nano_usd: number;
-    candidate_cost_nano_usd: number;
-    live_latency_ms: number | null;
-    candidate_latency_ms: number | null;
-    live_first_token_ms: number | null;
-    candidate_first_token_ms: number | null;
-    live_length: number | null;
-    candidate_length: number | null;
-    verdict: string;
-  }[];
-  /** The newest disagreements, without content unless `trace.capture_content` is on. */
-  examples: { at: string; request_id: string; live_route: string; candidate_route: string; text?: string }[];
-  /** Both arms of a rollout, each as it served; absent when none was compared. */
-  rollout?: RolloutReport | undefined;
-}
-/** Means of what an arm answered; null when it answered nothing. */
-export interface ArmSummary {
-  served: number;
-  failed: number;
-  cost_nano_usd: number | null;
-  latency_ms: number | null;
-  first_token_ms: number | null;
-  length: number | null;
-}
-export interface RolloutReport {
-  comparisons: number;
-  same_route: number;
-  live: ArmSummary;
-  candidate: ArmSummary;
-  /** One row a pair of rules that the two lists decide for the same requests, whichever arm served. */
-  routes: {
-    live_route: string;
-    candidate_route: string;
-    live_model: string;
-    candidate_model: string;
-    live: ArmSummary;
-    candidate: ArmSummary;
-    verdict: string;
-  }[];
-  examples: { at: string; request_id: string; arm: Arm; live_route: string; candidate_route: string; text?: string }[];
-}
-
 export interface ToolView extends ToolSettings {
   description: string | undefined;
   parameters: Record<string, unknown> | undefined;

@@ -246,7 +246,7 @@ class ChatRequestRun {
       traceId: this.#traceId,
       requestId: exchange?.id ?? this.#traceId,
       method: this.#request.method ?? 'POST',
-      path: toPath(this.#request.url ?? '/'),
+      path: (this.#request.url ?? '/').split('?')[0] ?? '/',
       status,
       error: error?.code,
       durationMs: performance.now() - this.#arrived,
@@ -254,11 +254,6 @@ class ChatRequestRun {
       firstTokenMs: this.#firstTokenMs,
     });
   }
-}
-
-function toPath(url: string): string {
-  const query = url.indexOf('?');
-  return query < 0 ? url : url.slice(0, query);
 }
 
 /** What the upstream says of its limits, where hermes' own say nothing; of a replay it would be old. */

@@ -6,7 +6,6 @@ export const GRAINS = 60_000;
 export interface BucketState {
   /** Units left; negative while a debt is paid off. */
   remaining: number;
-  capacity: number;
   /** Milliseconds until it is full again. */
   resetMs: number;
 }
@@ -52,5 +51,5 @@ export function toTaken(demands: readonly BucketDemand[], { refused, levels }: B
 }
 
 function toState(grains: number, { capacity, perMinute }: BucketDemand): BucketState {
-  return { remaining: grains / GRAINS, capacity, resetMs: Math.max(0, Math.ceil((capacity * GRAINS - grains) / perMinute)) };
+  return { remaining: grains / GRAINS, resetMs: Math.max(0, Math.ceil((capacity * GRAINS - grains) / perMinute)) };
 }

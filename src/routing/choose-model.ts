@@ -1,7 +1,7 @@
 import type { Config, ModelEntry } from '../contracts/config.ts';
 import { HermesError } from '../contracts/errors.ts';
 import type { Principal } from '../contracts/exchange.ts';
-import type { RouteSubject } from '../contracts/rooms.ts';
+import type { RouteSubject } from '../contracts/routing.ts';
 
 export type Allows = (patterns: readonly string[], name: string) => boolean;
 

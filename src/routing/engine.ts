@@ -1,6 +1,6 @@
 import type { Config } from '../contracts/config.ts';
 import type { Arm, RouteDecision } from '../contracts/exchange.ts';
-import type { RouteEngine, RouteSubject } from '../contracts/rooms.ts';
+import type { RouteEngine, RouteSubject } from '../contracts/routing.ts';
 import type { Environment } from '../contracts/telemetry.ts';
 import { type Allows, checkModel, namedModel } from './choose-model.ts';
 import { armOf } from './rollout.ts';

@@ -1,5 +1,5 @@
 import type { Config } from '../contracts/config.ts';
-import type { RouteEngine, RouteSubject } from '../contracts/rooms.ts';
+import type { RouteEngine, RouteSubject } from '../contracts/routing.ts';
 import { newestUserText } from '../wire/newest-user-text.ts';
 import type { RecordedCall, RecordedRequest } from './recorded-traffic.ts';
 

@@ -1,6 +1,6 @@
 import type { RolloutConfig } from '../contracts/config.ts';
 import type { Arm } from '../contracts/exchange.ts';
-import type { RouteSubject } from '../contracts/rooms.ts';
+import type { RouteSubject } from '../contracts/routing.ts';
 import { newestUserText } from '../wire/newest-user-text.ts';
 import { hashOf } from './hash.ts';
 

@@ -1,6 +1,6 @@
 import type { Priority } from '../contracts/config.ts';
 import type { RouteInput } from '../contracts/matcher.ts';
-import type { RouteSubject } from '../contracts/rooms.ts';
+import type { RouteSubject } from '../contracts/routing.ts';
 import { newestUserText } from '../wire/newest-user-text.ts';
 import { normaliseText } from './text.ts';
 

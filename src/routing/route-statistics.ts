@@ -1,6 +1,6 @@
 import type { Config } from '../contracts/config.ts';
 import type { Arm } from '../contracts/exchange.ts';
-import type { RouteStatistics } from '../contracts/rooms.ts';
+import type { RouteStatistics } from '../contracts/routing.ts';
 import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import { ShareWatch } from './share-watch.ts';
 

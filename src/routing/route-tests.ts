@@ -1,7 +1,7 @@
 import { parseDocument } from 'yaml';
 import type { Config } from '../contracts/config.ts';
 import type { Ask } from '../contracts/exchange.ts';
-import type { RouteEngine, RouteSubject } from '../contracts/rooms.ts';
+import type { RouteEngine, RouteSubject } from '../contracts/routing.ts';
 import { isRecord } from '../wire/json.ts';
 
 /** Questions that should hit one rule, asked with these fields. */

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { ColdStore } from '../contracts/cold-store.ts';
 import type { Config, RuleConfig } from '../contracts/config.ts';
 import type { Matcher } from '../contracts/matcher.ts';
-import type { RouteEngine, RoutingRoom } from '../contracts/rooms.ts';
+import type { RouteEngine, RoutingRoom } from '../contracts/routing.ts';
 import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import type { Allows } from './choose-model.ts';
 import { createEmbedder, type FetchJson } from './embedding/create-embedder.ts';

@@ -1,6 +1,6 @@
 import type { RuleConfig } from '../contracts/config.ts';
 import type { Condition, Matcher, RouteInput, Verdict } from '../contracts/matcher.ts';
-import type { RuleReason } from '../contracts/rooms.ts';
+import type { RuleReason } from '../contracts/routing.ts';
 import { compileMatch } from './compile-match.ts';
 import type { ExampleBank } from './embedding/example-bank.ts';
 import { KeywordAutomaton } from './keyword-automaton.ts';

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../contracts/config.ts';
 import type { RouteDecision } from '../contracts/exchange.ts';
-import type { RouteSubject } from '../contracts/rooms.ts';
+import type { RouteSubject } from '../contracts/routing.ts';
 import { newestUserText } from '../wire/newest-user-text.ts';
 
 interface Decided {

@@ -1,4 +1,4 @@
-import type { ShadowReport } from '../contracts/rooms.ts';
+import type { ShadowReport } from '../contracts/shadow.ts';
 import type { Comparison } from './comparison.ts';
 
 /** Sums the comparisons by pair of rules. `limit` bounds the rows and the examples, not what is counted. */

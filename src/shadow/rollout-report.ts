@@ -1,4 +1,4 @@
-import type { ArmSummary, RolloutReport } from '../contracts/rooms.ts';
+import type { ArmSummary, RolloutReport } from '../contracts/shadow.ts';
 import type { Comparison } from './comparison.ts';
 import { byPair, compared, mean } from './report.ts';
 

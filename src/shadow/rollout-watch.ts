@@ -1,5 +1,7 @@
 import type { Exchange } from '../contracts/exchange.ts';
-import type { GuardsRoom, Observation, RouteSubject, RoutingRoom } from '../contracts/rooms.ts';
+import type { GuardsRoom } from '../contracts/rooms.ts';
+import type { RouteSubject, RoutingRoom } from '../contracts/routing.ts';
+import type { Observation } from '../contracts/shadow.ts';
 import type { Environment } from '../contracts/telemetry.ts';
 import { capturedText } from './captured-text.ts';
 import { type Comparison, differing, type Side } from './comparison.ts';

@@ -1,7 +1,7 @@
 import type { Config, ModelEntry, RuleConfig } from '../../src/contracts/config.ts';
 import type { Ask, Caller, Exchange, Principal } from '../../src/contracts/exchange.ts';
 import type { Matcher } from '../../src/contracts/matcher.ts';
-import type { RouteEngine, RouteSubject, RoutingRoom } from '../../src/contracts/rooms.ts';
+import type { RouteEngine, RouteSubject, RoutingRoom } from '../../src/contracts/routing.ts';
 import type { Environment, Log, Metrics } from '../../src/contracts/telemetry.ts';
 import { loadOwnFolder } from '../../src/pipeline/load-folder.ts';
 import { createRoutingRoom, type RoutingDeps } from '../../src/routing/routing-room.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { RolloutReport, ShadowReport } from '../../src/contracts/rooms.ts';
+import type { RolloutReport, ShadowReport } from '../../src/contracts/shadow.ts';
 import { KEY, startApp, user } from '../app-kit.ts';
 import { createFakeUpstream } from '../fake-upstream.ts';
 

@@ -1,5 +1,5 @@
 import type { Config, RuleConfig } from '../../contracts/config.ts';
-import type { RouteEngine, RouteSubject, RoutingRoom } from '../../contracts/rooms.ts';
+import type { RouteEngine, RouteSubject, RoutingRoom } from '../../contracts/routing.ts';
 import { isRecord } from '../../wire/json.ts';
 import { newestUserText } from '../../wire/newest-user-text.ts';
 import { createBuiltinEmbedder } from '../embedding/builtin-embedder.ts';

@@ -98,8 +98,9 @@ export default function create({ url, keyPrefix, log, metrics, environment }: Re
       const mine = known.get(key);
       const found = await run(READ_SESSION, names.session(key), [mine?.stamp ?? '']);
       if (Array.isArray(found)) return known.parse(key, found);
-      if (found === null) known.forget(key);
-      return found === null ? undefined : mine?.session;
+      if (found !== null) return mine?.session;
+      known.forget(key);
+      return undefined;
     },
     async putSession(key, session, ttlSeconds) {
       const name = names.session(key);

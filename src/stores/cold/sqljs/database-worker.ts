@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { VersionConflict } from '../../../contracts/cold-store.ts';
 import { parseJson } from '../../../wire/json.ts';
 import type { SqliteDatabase } from './database.ts';
+import { OpenTransaction } from './open-transaction.ts';
 import { OPERATIONS } from './operations.ts';
 import type { FromThread, OperationName, Reply, Request, ThreadOptions, ToThread } from './protocol.ts';
 import { openStorage, type Storage } from './storage.ts';
@@ -9,12 +10,8 @@ import { openStorage, type Storage } from './storage.ts';
 /**
  * The thread that owns the embedded database. Requests that have arrived by the time the loop comes round are one batch: run them, journal
  * them with one fsync, and only then answer, readers too. So nobody is ever told of something that a power cut could still undo.
- * What makes them durable is the journal: SQLite's own transaction stays open over many batches, since each of its commits writes every page
- * anew that they have touched.
  */
 const CHECK_EVERY_MS = 1_000;
-const COMMIT_AFTER_MS = 100;
-const MOST_OPEN = 500;
 const options = workerData as ThreadOptions;
 const send = (message: FromThread): void => parentPort?.postMessage(message);
 
@@ -24,47 +21,6 @@ let failing = false;
 function replay(db: SqliteDatabase, text: string): void {
   const end = text.indexOf('\n');
   OPERATIONS[text.slice(0, end) as OperationName].run(db, parseJson(text.slice(end + 1)) as unknown[]);
-}
-
-/** SQLite's transaction, and what is in it: durable, so it can be made again. */
-class OpenTransaction {
-  readonly #db: SqliteDatabase;
-  #records: string[] = [];
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(db: SqliteDatabase) {
-    this.#db = db;
-  }
-  get active(): boolean {
-    return this.#timer !== undefined;
-  }
-  begin(): void {
-    if (this.active) return;
-    this.#db.run('BEGIN');
-    this.#timer = setTimeout(() => this.commit(), COMMIT_AFTER_MS);
-  }
-  /** These are in the journal. */
-  keep(records: readonly string[]): void {
-    this.#records.push(...records);
-    if (this.#records.length >= MOST_OPEN) this.commit();
-  }
-  /** As it was before the present batch. */
-  undo(): void {
-    try {
-      this.#db.run('ROLLBACK');
-    } catch {
-      // SQLite has done so already.
-    }
-    this.#db.run('BEGIN');
-    for (const record of this.#records) replay(this.#db, record);
-  }
-  commit(): void {
-    if (!this.active) return;
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#records = [];
-    this.#db.run('COMMIT');
-  }
 }
 
 function runBatch(storage: Storage, open: OpenTransaction): void {
@@ -145,7 +101,7 @@ function codeOf(error: unknown): string {
 
 try {
   const storage = await openStorage(options, replay, (level, fields, message) => send({ log: { level, fields, message } }));
-  const open = new OpenTransaction(storage.db);
+  const open = new OpenTransaction(storage.db, replay);
   const checkpoint = (): void => {
     if (!storage.due()) return;
     open.commit();

@@ -144,7 +144,7 @@ function addToLedger(
   );
 }
 
-/** One record that the database refuses does not take its neighbours along. */
+/** One record that the database refuses does not take its neighbours along. Nearly always it takes them all: then one savepoint does. */
 function eachAlone<T>(db: SqliteDatabase, records: readonly T[], store: (record: T) => void): number {
   db.run('SAVEPOINT records');
   try {
