@@ -29,8 +29,9 @@ export function createContextRoom({ cold, environment, log, metrics }: ContextDe
       if (result.dropped > 0) trimmed.inc({}, result.dropped);
       return result;
     },
-    countMessage(message, modelName) {
-      return counts.exactly(message, scaleOf(modelName));
+    async countMessage(message, modelName) {
+      const scale = scaleOf(modelName);
+      return scaled(await counts.count(message, scale.encoding), scale);
     },
     async countText(text, modelName) {
       const scale = scaleOf(modelName);

@@ -1,25 +1,23 @@
 import type { ChatMessage } from '../wire/chat.ts';
-import { keptOf } from '../wire/recalled.ts';
+import { keptOf, keptTokens } from '../wire/recalled.ts';
 import type { Counter } from './counter.ts';
 import { type Encoding, type Scale, scaled } from './encoding.ts';
 import { sizeOfMessage, upperBound } from './message-size.ts';
 
-/** What is known of one message, as long as its content is the same: a plugin may change a message in place. */
-interface Known {
+/** What has been counted of one message, as long as its content is the same: a plugin may change a message in place. */
+interface Counts {
   content: unknown;
   calls: unknown;
-  /** An upper bound, made on demand. */
-  bound: number | undefined;
-  counts: Partial<Record<Encoding, number | Promise<number>>>;
+  tokens: Partial<Record<Encoding, number | Promise<number>>>;
 }
 
 /** The encoding that stored counts are in, whichever model answered: those of other vendors' models follow by their ratio. */
 const STORED: Encoding = 'o200k_base';
 
-/** Counts each message once an encoding; a recalled one was counted when it was stored. */
+/** Counts each message of a request once an encoding, however many tries it takes; a recalled one was counted when it was stored. */
 export class MessageCounts {
   readonly #counter: Counter;
-  readonly #known = new WeakMap<ChatMessage, Known>();
+  readonly #counted = new WeakMap<ChatMessage, Counts>();
 
   constructor(counter: Counter) {
     this.#counter = counter;
@@ -27,52 +25,47 @@ export class MessageCounts {
 
   /** The exact count where it is known. */
   known(message: ChatMessage, scale: Scale): number | undefined {
-    const kept = keptOf(message);
-    const count = kept && scale.encoding === STORED ? kept.tokens : this.#of(kept?.message ?? message).counts[scale.encoding];
-    return typeof count === 'number' ? scaled(count, scale) : undefined;
+    const stored = scale.encoding === STORED ? keptTokens(message) : undefined;
+    const tokens = stored ?? this.#find(keptOf(message)?.message ?? message)?.tokens[scale.encoding];
+    return typeof tokens === 'number' ? scaled(tokens, scale) : undefined;
   }
 
   /** An upper bound. Counts nothing. */
   atMost(message: ChatMessage, scale: Scale): number {
-    return scaled(this.#bound(message), scale);
+    return scaled(upperBound(sizeOfMessage(message)), scale);
   }
 
   /** The exact count where it is known, else a guess. Counts nothing. */
   roughly(message: ChatMessage, scale: Scale): number {
-    return this.known(message, scale) ?? scaled(Math.ceil(this.#bound(message) / 4), scale);
+    return this.known(message, scale) ?? scaled(Math.ceil(upperBound(sizeOfMessage(message)) / 4), scale);
   }
 
   exactly(message: ChatMessage, scale: Scale): number | Promise<number> {
     const ready = this.known(message, scale);
     if (ready !== undefined) return ready;
     const own = keptOf(message)?.message ?? message;
-    const known = this.#of(own);
-    const counting = known.counts[scale.encoding] ?? this.#count(own, known, scale.encoding);
-    return Promise.resolve(counting).then((tokens) => scaled(tokens, scale));
-  }
-
-  #count(message: ChatMessage, known: Known, encoding: Encoding): Promise<number> {
-    const { texts, fixed } = sizeOfMessage(message);
-    const counting = this.#counter.count(encoding, texts).then((tokens) => {
-      known.counts[encoding] = tokens + fixed;
-      return tokens + fixed;
+    const counts = this.#find(own) ?? this.#note(own);
+    counts.tokens[scale.encoding] ??= this.count(own, scale.encoding).then((tokens) => {
+      counts.tokens[scale.encoding] = tokens;
+      return tokens;
     });
-    known.counts[encoding] = counting;
-    return counting;
+    return Promise.resolve(counts.tokens[scale.encoding]).then((tokens = 0) => scaled(tokens, scale));
   }
 
-  #bound(message: ChatMessage): number {
-    const known = this.#of(keptOf(message)?.message ?? message);
-    known.bound ??= upperBound(sizeOfMessage(message));
-    return known.bound;
+  /** Notes nothing: for a message that is counted once. */
+  async count(message: ChatMessage, encoding: Encoding): Promise<number> {
+    const { texts, fixed } = sizeOfMessage(message);
+    return (await this.#counter.count(encoding, texts)) + fixed;
   }
 
-  #of(message: ChatMessage): Known {
-    let known = this.#known.get(message);
-    if (known === undefined || known.content !== message.content || known.calls !== message.tool_calls) {
-      known = { content: message.content, calls: message.tool_calls, bound: undefined, counts: {} };
-      this.#known.set(message, known);
-    }
-    return known;
+  #find(message: ChatMessage): Counts | undefined {
+    const counts = this.#counted.get(message);
+    return counts?.content === message.content && counts?.calls === message.tool_calls ? counts : undefined;
+  }
+
+  #note(message: ChatMessage): Counts {
+    const counts: Counts = { content: message.content, calls: message.tool_calls, tokens: {} };
+    this.#counted.set(message, counts);
+    return counts;
   }
 }

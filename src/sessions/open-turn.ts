@@ -14,7 +14,7 @@ import { type KeepResponse, toRecord } from './kept-responses.ts';
 import type { LateTurns } from './late-turns.ts';
 import type { SessionName } from './session-name.ts';
 import type { SessionReader } from './session-reader.ts';
-import { bare, type SessionState } from './session-state.ts';
+import { bare, type Marks, type SessionState, toStored } from './session-state.ts';
 import { storeAway } from './store-away.ts';
 
 export interface TurnDeps {
@@ -86,13 +86,13 @@ export class SessionOpenTurn implements OpenTurn {
     const facts: Facts = exchange.answer?.facts ?? {};
     const rounds = (exchange.turnMessages ?? []).map((message) => withStoredMaker(message, makerOf(message) ?? facts.maker));
     const silent = partial && !answer.content && !answer.reasoning_content;
-    const counted = await Promise.all([
-      this.#count(system ?? []),
-      Promise.all(
-        fresh.map(async ({ message, tokens = this.#deps.context.countMessage(message, '') }): Promise<StoredMessage> => ({ message, tokens: await tokens })),
-      ),
-      this.#count(rounds),
-      silent ? [] : this.#count([withStoredMaker(answer, facts.maker)], { ...(partial ? { partial } : {}), ...(facts.degraded ? { degraded: true } : {}) }),
+    const [newSystem, messages] = await Promise.all([
+      system && Promise.all(system.map((message) => this.#count(message))),
+      Promise.all([
+        ...fresh.map(({ message, tokens }) => this.#count(message, tokens)),
+        ...rounds.map((message) => this.#count(message)),
+        ...(silent ? [] : [this.#count(withStoredMaker(answer, facts.maker), undefined, { partial, degraded: facts.degraded })]),
+      ]),
     ]);
     const turn: TurnRecord = {
       project: name.project,
@@ -100,10 +100,10 @@ export class SessionOpenTurn implements OpenTurn {
       at: this.#deps.environment.now(),
       requestId: exchange.id,
       baseVersion: state.version,
-      system: system ? counted[0] : state.system,
-      messages: [...counted[1], ...counted[2], ...counted[3]],
-      ...(supersedeFrom === undefined ? {} : { supersedeFrom }),
+      system: newSystem ?? state.system,
+      messages,
       model: facts.model ?? exchange.route?.model ?? '',
+      ...(supersedeFrom === undefined ? {} : { supersedeFrom }),
       ...(exchange.run?.mark === undefined ? {} : { run: { mark: exchange.run.mark, body: exchange.run.fingerprint } }),
     };
     const kept = partial ? undefined : this.#kept(exchange);
@@ -122,10 +122,9 @@ export class SessionOpenTurn implements OpenTurn {
     return completion && this.#deps.keep(exchange, completion);
   }
 
-  async #count(messages: readonly ChatMessage[], marks: Partial<StoredMessage> = {}): Promise<StoredMessage[]> {
-    // Stored counts are in one encoding, whichever model answers: the model's name is left out.
-    const tokens = await Promise.all(messages.map((message) => this.#deps.context.countMessage(message, '')));
-    return messages.map((message, index) => ({ message, tokens: tokens[index] ?? 0, ...marks }));
+  /** Stored counts are in one encoding, whichever model answers: the model's name is left out. */
+  async #count(message: ChatMessage, tokens: number | Promise<number> = this.#deps.context.countMessage(message, ''), marks?: Marks): Promise<StoredMessage> {
+    return toStored(message, await tokens, marks);
   }
 
   /** Durable when it resolves; gives the new version, or undefined where another try of the same request came first. */
@@ -138,7 +137,7 @@ export class SessionOpenTurn implements OpenTurn {
     try {
       for (let conflicts = 0; ; conflicts++) {
         try {
-          return await cold.appendTurn({ ...turn, baseVersion });
+          return await cold.appendTurn(baseVersion === turn.baseVersion ? turn : { ...turn, baseVersion });
         } catch (thrown) {
           if (!(thrown instanceof VersionConflict) || conflicts >= MAX_CONFLICTS) throw thrown;
           // Somebody committed meanwhile (a lease that ran out, a hot store away): this turn comes after theirs, whole.

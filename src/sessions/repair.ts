@@ -8,6 +8,7 @@ const NO_RESULT = 'No result: this call was not answered.';
  * is empty. Works on the outgoing copy; what is stored stays as it was. The same array when nothing is amiss.
  */
 export function repairTurns(messages: ChatMessage[]): ChatMessage[] {
+  if (!messages.some(mayBeAmiss)) return messages;
   const repaired: ChatMessage[] = [];
   // Where the result of each open call belongs. Ids repeat where an upstream counts them from the start each turn.
   const open = new Map<string, number>();
@@ -29,8 +30,13 @@ export function repairTurns(messages: ChatMessage[]): ChatMessage[] {
   return repaired.length === messages.length && repaired.every((message, index) => message === messages[index]) ? messages : repaired;
 }
 
+function mayBeAmiss(message: ChatMessage): boolean {
+  return message.role === 'tool' || message.tool_calls !== undefined || isEmptyAnswer(message);
+}
+
 function isEmptyAnswer(message: ChatMessage): boolean {
-  if (message.role !== 'assistant' || message.tool_calls?.length || message.function_call) return false;
+  if (message.role !== 'assistant' || (typeof message.content === 'string' && message.content !== '')) return false;
+  if (message.tool_calls?.length || message.function_call) return false;
   if (message.reasoning_content || message.refusal || message.audio || message.thinking_blocks) return false;
   return Array.isArray(message.content) ? message.content.length === 0 : messageText(message) === '';
 }

@@ -1,4 +1,5 @@
 import type { StoredMessage } from '../contracts/cold-store.ts';
+import type { ChatMessage } from '../wire/chat.ts';
 
 /** A session as a turn finds it. */
 export interface SessionState {
@@ -16,5 +17,16 @@ export const EMPTY: SessionState = Object.freeze({ version: 0, system: [], messa
 
 /** Without cold's sequence number. */
 export function bare({ message, tokens, partial, degraded }: StoredMessage): StoredMessage {
-  return { message, tokens, ...(partial ? { partial } : {}), ...(degraded ? { degraded } : {}) };
+  return toStored(message, tokens, { partial, degraded });
+}
+
+export interface Marks {
+  partial?: boolean | undefined;
+  degraded?: boolean | undefined;
+}
+export function toStored(message: ChatMessage, tokens: number, { partial, degraded }: Marks = {}): StoredMessage {
+  const stored: StoredMessage = { message, tokens };
+  if (partial) stored.partial = true;
+  if (degraded) stored.degraded = true;
+  return stored;
 }

@@ -90,14 +90,13 @@ class Sessions implements Omit<SessionsRoom, 'forget' | 'findResponse' | 'delete
     const { state, overlap, replacesFrom } = await this.#place(name, config, sent, earlier);
     exchange.trace.record('store read', asked, performance.now(), { tier: state.tier, messages: state.messages.length });
     if (exchange.ask.continues && state.version === 0) throw notHere();
-    const kept = state.messages.slice(0, overlap.keep);
-    const recalled = kept.slice(windowStart(kept, config.session.max_history_messages));
+    const recalled = windowOf(state.messages, overlap.keep, config.session.max_history_messages);
     const history = recalled.map(recall);
     const keptSystem = system.length > 0 ? [] : state.system;
     const before = keptSystem.map(recall);
     const turn: SessionTurn = { id: name.session, project: name.project, historyMessages: recalled.length, historyTokens: tokensOf(recalled) };
     const { context } = this.#deps;
-    exchange.request = { ...request, messages: [...system, ...before, ...repairTurns([...history, ...overlap.fresh])] };
+    exchange.request = { ...request, messages: repairTurns([...system, ...before, ...history, ...overlap.fresh]) };
     exchange.session = turn;
     return new SessionOpenTurn(this.#turns, {
       name,
@@ -192,6 +191,13 @@ function notHere(): HermesError {
     param: 'previous_response_id',
     wireCode: 'previous_response_not_found',
   });
+}
+
+/** The newest of those that stay. Mostly all of them, as they are. */
+function windowOf(stored: readonly StoredMessage[], keep: number, max: number): readonly StoredMessage[] {
+  const kept = keep < stored.length ? stored.slice(0, keep) : stored;
+  const start = windowStart(kept, max);
+  return start === 0 ? kept : kept.slice(start);
 }
 
 function tokensOf(stored: readonly StoredMessage[]): number {

@@ -10,46 +10,72 @@ export interface KeptMessage {
 }
 
 /**
- * A history goes through the pipeline as copies, which plugins may change in place. Each copy carries what it is a copy of, as a symbol
+ * A history goes through the pipeline as copies, which plugins may change in place. Each copy carries what it is a copy of, as symbols
  * that no wire ever sees: as long as it says the same, its tokens are known, and its text, which is written once for all its turns.
+ * One with a role and a text and nothing else, as nearly all are, carries all of that itself: the originals of a long history lie all over
+ * the memory, and would have to be fetched once more by each step.
  */
 const KEPT = Symbol('kept');
 const TEXT = Symbol('text');
+const TOKENS = Symbol('tokens');
 const PLAIN = Symbol('plain');
+const ROLE = Symbol('role');
+const CONTENT = Symbol('content');
 /** With what is known of it besides. */
 interface Kept extends KeptMessage {
-  [TEXT]?: string;
-  /** A role and a text, nothing else: nearly all are. */
+  [TEXT]?: string | undefined;
   [PLAIN]?: boolean;
 }
 interface Recalled extends ChatMessage {
   [KEPT]?: Kept;
+  [TEXT]?: string | undefined;
+  [TOKENS]?: number;
+  [ROLE]?: string;
+  /** Of a plain one only. */
+  [CONTENT]?: string;
 }
 
 export function recall(kept: KeptMessage): ChatMessage {
-  const { message } = kept;
-  // The symbol first: a member that is added to a spread object gives it a shape of its own in Node 20 (1 µs, and every access after).
-  const copy: Recalled = isPlain(kept) ? { [KEPT]: kept, role: message.role, content: message.content ?? null } : { [KEPT]: kept, ...copyMessage(message) };
+  const { message, tokens } = kept;
+  const { role, content } = message;
+  // The symbols first: a member that is added to a spread object gives it a shape of its own in Node 20 (1 µs, and every access after).
+  const copy: Recalled =
+    isPlain(kept) && typeof content === 'string'
+      ? { [KEPT]: kept, [TEXT]: textOf(kept), [TOKENS]: tokens, [ROLE]: role, [CONTENT]: content, role, content }
+      : { [KEPT]: kept, ...copyMessage(message) };
   return copy;
 }
 
 /** `stringifyJson`, but a recalled message is written only once. */
 export function writeRecalled(value: unknown): string {
-  const kept = isRecord(value) ? keptOf(value as Recalled) : undefined;
-  if (kept === undefined) return stringifyJson(value);
-  kept[TEXT] ??= stringifyJson(value);
+  if (!isRecord(value) || !isAsKept(value as Recalled)) return stringifyJson(value);
+  const copy = value as Recalled;
+  return copy[TEXT] ?? writeOnce(copy, copy[KEPT] as Kept);
+}
+
+function writeOnce(copy: ChatMessage, kept: Kept): string {
+  kept[TEXT] ??= stringifyJson(copy);
+  return kept[TEXT];
+}
+function textOf(kept: Kept): string | undefined {
   return kept[TEXT];
 }
 
 /** Undefined of a message that no session gave, or that says something else since. */
-export function keptOf(message: Recalled): Kept | undefined {
-  const kept = message[KEPT];
-  return kept !== undefined && saysTheSame(message, kept) ? kept : undefined;
+export function keptOf(message: Recalled): KeptMessage | undefined {
+  return isAsKept(message) ? message[KEPT] : undefined;
 }
 
-function saysTheSame(copy: ChatMessage, kept: Kept): boolean {
-  const original = kept.message;
-  if (isPlain(kept)) return copy.content === original.content && copy.role === original.role && membersOf(copy) === 2;
+/** The tokens of `keptOf`. */
+export function keptTokens(message: Recalled): number | undefined {
+  return isAsKept(message) ? (message[TOKENS] ?? message[KEPT]?.tokens) : undefined;
+}
+
+function isAsKept(copy: Recalled): boolean {
+  const said = copy[CONTENT];
+  if (said !== undefined) return copy.content === said && copy.role === copy[ROLE] && membersOf(copy) === 2;
+  const original = copy[KEPT]?.message;
+  if (original === undefined) return false;
   for (const key in copy) if (copy[key] !== original[key] && !sameJson(copy[key], original[key])) return false;
   for (const key in original) if (!(key in copy) && key !== STORED_MAKER) return false;
   return true;
@@ -62,8 +88,11 @@ function membersOf(message: ChatMessage): number {
   return members;
 }
 
+/** A role and a text, nothing else. */
 function isPlain(kept: Kept): boolean {
   if (kept[PLAIN] === undefined) {
+    // Now, so that kept messages have one shape, or two, but not a third.
+    kept[TEXT] = undefined;
     const [first, second, ...more] = Object.keys(kept.message);
     kept[PLAIN] = first === 'role' && second === 'content' && more.length === 0 && typeof kept.message.content === 'string';
   }

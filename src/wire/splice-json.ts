@@ -49,7 +49,9 @@ class Splice {
   readonly #open: number;
   readonly #same: SpliceOptions['same'];
   readonly #write: (value: unknown) => string;
-  readonly #pieces: Buffer[] = [];
+  readonly #pieces: (Buffer | string)[] = [];
+  /** Written anew, behind the pieces. */
+  #texts: string[] = [];
   /** A stretch of the source that goes out as it is. */
   #from = 0;
   #to = 0;
@@ -85,7 +87,8 @@ class Splice {
     if (last && this.#to === last.end) this.#to = end;
     else this.#begin('', end - 1, end);
     this.#flush();
-    return Buffer.concat(this.#pieces);
+    this.#flushTexts();
+    return toBytes(this.#pieces);
   }
 
   #value(own: unknown, source: unknown, place: Place): void {
@@ -111,7 +114,10 @@ class Splice {
     this.#put('[');
     if (head > 0) this.#items(places.slice(0, head));
     if (head > 0 && rest.length > 0) this.#put(',');
-    if (rest.length > 0) this.#put(rest.map((item) => (item === undefined ? 'null' : this.#write(item))).join(','));
+    for (const [at, item] of rest.entries()) {
+      if (at > 0) this.#texts.push(',');
+      this.#texts.push(item === undefined ? 'null' : this.#write(item));
+    }
     if (tail > 0) {
       if (head > 0 || rest.length > 0) this.#put(',');
       this.#items(places.slice(source.length - tail));
@@ -122,25 +128,45 @@ class Splice {
   /** As they stand in the source, what is between them too. */
   #items(places: readonly Place[]): void {
     const [first, last] = [places[0], places.at(-1)];
-    if (first && last) this.#pieces.push(this.#bytes.subarray(first.valueStart, last.end));
+    if (first && last) this.#stretch(first.valueStart, last.end);
   }
 
   #begin(separator: string, from: number, to: number): void {
     this.#flush();
-    if (separator !== '') this.#pieces.push(Buffer.from(separator));
+    if (separator !== '') this.#texts.push(separator);
     this.#from = from;
     this.#to = to;
   }
 
   #put(text: string): void {
     this.#flush();
-    this.#pieces.push(Buffer.from(text));
+    this.#texts.push(text);
   }
 
   #flush(): void {
-    if (this.#to > this.#from) this.#pieces.push(this.#bytes.subarray(this.#from, this.#to));
+    if (this.#to > this.#from) this.#stretch(this.#from, this.#to);
     this.#from = this.#to;
   }
+
+  #stretch(from: number, to: number): void {
+    this.#flushTexts();
+    this.#pieces.push(this.#bytes.subarray(from, to));
+  }
+
+  #flushTexts(): void {
+    if (this.#texts.length > 0) this.#pieces.push(this.#texts.join(''));
+    this.#texts = [];
+  }
+}
+
+/** Texts go straight into the whole: a long history is not put into bytes of its own first. */
+function toBytes(pieces: readonly (Buffer | string)[]): Buffer {
+  let length = 0;
+  for (const piece of pieces) length += typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length;
+  const bytes = Buffer.allocUnsafe(length);
+  let at = 0;
+  for (const piece of pieces) at += typeof piece === 'string' ? bytes.write(piece, at) : piece.copy(bytes, at);
+  return bytes;
 }
 
 function closingAfter(bytes: Buffer, at: number): number {

@@ -28,16 +28,16 @@ function knowsDeveloper(target: UpstreamTarget): boolean {
 }
 
 function toMessage(message: ChatMessage, options: Options): ChatMessage {
-  let next = message;
-  const change = (over: Partial<ChatMessage>): void => {
-    next = { ...next, ...over };
-  };
-  if (message.role === 'developer' && !options.developer) change({ role: 'system' });
-  if (message.role === 'assistant') next = toAssistant(next, options);
-  if (message.role === 'tool' && options.ids && message.tool_call_id) change({ tool_call_id: options.ids(message.tool_call_id) });
+  const next = toRole(message, options);
   const content = toContent(next);
-  if (content !== undefined && content !== next.content) change({ content });
-  return next;
+  return content === undefined || content === next.content ? next : { ...next, content };
+}
+
+function toRole(message: ChatMessage, options: Options): ChatMessage {
+  if (message.role === 'assistant') return toAssistant(message, options);
+  if (message.role === 'developer' && !options.developer) return { ...message, role: 'system' };
+  if (message.role === 'tool' && options.ids && message.tool_call_id) return { ...message, tool_call_id: options.ids(message.tool_call_id) };
+  return message;
 }
 
 function toAssistant(message: ChatMessage, { ids }: Options): ChatMessage {

@@ -9,7 +9,11 @@ const MARK = '\uE000';
 const UNSAFE = /\p{Control}|\p{Surrogate}|\uE000/gu;
 const ESCAPED = /\uE000([0-9a-f]{4})/g;
 
+/** Nearly all are: told without Unicode's tables. */
+const PRINTABLE_ASCII = /^[ -~]*$/;
+
 export function encodeText(text: string): string {
+  if (PRINTABLE_ASCII.test(text)) return text;
   return text.replace(UNSAFE, (unit) => MARK + unit.charCodeAt(0).toString(16).padStart(4, '0'));
 }
 export function decodeText(text: string): string {

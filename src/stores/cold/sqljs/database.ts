@@ -19,7 +19,7 @@ export interface SqliteDatabase {
  * Durability is the journal's: SQLite itself works in memory, and its own rollback journal only serves to undo what failed. What is deleted
  * is overwritten, so that it is not in the next checkpoint's free pages. The file is in memory already: a large page cache would hold it twice.
  */
-const PRAGMAS = 'PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON; PRAGMA cache_size = -2048;';
+const PRAGMAS = 'PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON; PRAGMA cache_size = -8192;';
 
 export async function openDatabase(bytes: Uint8Array | undefined): Promise<SqliteDatabase> {
   const sql = await initSqlJs();

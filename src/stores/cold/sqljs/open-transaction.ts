@@ -1,7 +1,8 @@
 import type { SqliteDatabase } from './database.ts';
 
-const COMMIT_AFTER_MS = 100;
-const MOST_OPEN = 500;
+const COMMIT_AFTER_MS = 1_000;
+/** What a failure has to make again. */
+const MOST_OPEN = 2_000;
 
 /**
  * SQLite's transaction stays open over many batches, since each commit writes every page anew that they have touched. What is in it is durable
