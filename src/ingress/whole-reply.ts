@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Door } from '../contracts/door.ts';
 import { type HermesError, toErrorBody } from '../contracts/errors.ts';
 import type { Answer, Exchange } from '../contracts/exchange.ts';
+import { appendMembers } from '../wire/append-members.ts';
 import type { ChatCompletion } from '../wire/chat.ts';
 import { collect } from '../wire/collect.ts';
 import { isRecord, stringifyJson } from '../wire/json.ts';
@@ -22,18 +23,18 @@ export async function collectAnswer(exchange: Exchange, answer: Answer, maxBytes
   return exchange.answer as Answer;
 }
 
-/** The body's bytes: relayed as they came when nothing has to be added and the forms agree. */
+/** The body's bytes: relayed as they came where the forms agree, with what has to be added behind. */
 export function toBodyBytes(exchange: Exchange, answer: Answer, door: Door, hermes: () => Record<string, unknown>): Uint8Array {
-  const { facts } = answer;
-  const marks = toMarks(facts);
-  const plain = !exchange.wants.verbose && Object.keys(marks).length === 0;
-  const raw = answer.raw;
-  if (plain && raw?.form === door.form) return raw.bytes;
+  const { facts, raw } = answer;
+  const more: Record<string, unknown> = toMarks(facts);
+  if (exchange.wants.verbose && door.form === 'openai-chat') more.hermes = hermes();
+  const adds = Object.keys(more).length > 0;
+  if (!adds && raw?.form === door.form) return raw.bytes;
   const { view } = answer;
   if (!isCompletion(view)) return Buffer.from(typeof view === 'string' ? view : stringifyJson(view ?? null));
+  if (adds && raw?.form === 'openai-chat' && door.form === raw.form && !Object.keys(more).some((name) => name in view)) return appendMembers(raw.bytes, more);
   const body = door.toBody(view, facts, exchange);
-  const more = { ...marks, ...(exchange.wants.verbose && door.form === 'openai-chat' ? { hermes: hermes() } : {}) };
-  return Buffer.from(stringifyJson(isRecord(body) && Object.keys(more).length > 0 ? { ...body, ...more } : body));
+  return Buffer.from(stringifyJson(adds && isRecord(body) ? { ...body, ...more } : body));
 }
 
 export function isCompletion(view: unknown): view is ChatCompletion {

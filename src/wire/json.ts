@@ -12,13 +12,31 @@ const word = typeof shared === 'string' ? shared : randomBytes(9).toString('base
 setEnvironmentData(SHARED, word);
 const MARK = `\u0001${word}:`;
 const MARKED = new RegExp(`"\\\\u0001${MARK.slice(1)}(-?\\d+)"`, 'g');
-const LONG_NUMBER = /\d{16}/;
+/** The fewest digits that may be beyond 2^53. */
+const LONG = 16;
 /** A string literal, or an integer of 16 digits and more that stands where a value may stand. */
 const TOKENS = /"(?:[^"\\]|\\.)*"|(?<![\d.eE+-])-?\d{16,}(?![\d.eE])/g;
 
+/** Looks at every sixteenth letter, for each text that is parsed passes here: no run of so many digits lies between two of them. */
+function hasLongNumber(text: string): boolean {
+  for (let at = LONG - 1; at < text.length; at += LONG) {
+    if (!isDigit(text, at)) continue;
+    let start = at;
+    while (isDigit(text, start - 1)) start--;
+    let end = at + 1;
+    while (end - start < LONG && isDigit(text, end)) end++;
+    if (end - start >= LONG) return true;
+  }
+  return false;
+}
+function isDigit(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code >= 48 && code <= 57;
+}
+
 /** Throws a SyntaxError like JSON.parse. */
 export function parseJson(text: string): unknown {
-  if (!LONG_NUMBER.test(text)) return JSON.parse(text);
+  if (!hasLongNumber(text)) return JSON.parse(text);
   return JSON.parse(
     text.replace(TOKENS, (token) => (token.charCodeAt(0) === 34 || Number.isSafeInteger(Number(token)) ? token : JSON.stringify(MARK + token))),
   );

@@ -28,6 +28,13 @@ test('any tree of long integers and strings comes back as it was', () => {
   }));
   fc.assert(fc.property(tree as fc.Arbitrary<string>, (text) => assert.equal(stringifyJson(parseJson(text)), text)));
 });
+test('wherever they stand, and beside whatever other digits', () => {
+  for (let before = 0; before < 36; before++)
+    for (const digits of [15, 16, 17, 33]) {
+      const text = `[${'12345678901234,'.repeat(before % 3)}"${'7'.repeat(before % 2)}${'x'.repeat(before)}",${'9'.repeat(digits)}]`;
+      assert.equal(stringifyJson(parseJson(text)), text);
+    }
+});
 test('broken JSON throws a SyntaxError; a byte order mark does not', () => {
   assert.throws(() => parseJson('{"a":12345678901234567890,}'), SyntaxError);
   assert.deepEqual(parseJsonBytes(Buffer.from('\ufeff{"a":1}')), { a: 1 });
