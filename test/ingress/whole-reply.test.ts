@@ -41,7 +41,7 @@ describe('a whole answer', () => {
     assert.equal(Number(verbose.headers.get('content-length')), Buffer.byteLength(verbose.text));
   });
 
-  it("has no name twice where the upstream is such a gateway itself: ours stands in its place", async () => {
+  it('has no name twice where the upstream is such a gateway itself: ours stands in its place', async () => {
     const { text, json } = await app.chat({ model: 'another', messages: user('hi') }, { 'x-hermes-verbose': '1' });
     assert.equal(text.split('"hermes"').length, 2);
     assert.notEqual((json.hermes as { request_id?: string }).request_id, 'theirs');
