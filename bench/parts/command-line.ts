@@ -1,5 +1,15 @@
 import { parseArgs } from 'node:util';
 
+/** What does not count: a compiler at work is no steady state. */
+export interface WarmUp {
+  /** Of one measurement; as many of them as it takes. */
+  seconds: number;
+  /** After so many a process runs compiled code. */
+  requests: number;
+  /** Whoever answers few a second is not waited for any longer. */
+  mostSeconds: number;
+}
+
 export interface CommandLine {
   quick: boolean;
   /** Names of scenarios; all when undefined. */
@@ -7,10 +17,7 @@ export interface CommandLine {
   rounds: number;
   /** Of a round. */
   seconds: number;
-  /** Of a contestant's first round, which does not count: a compiler at work is no steady state. */
-  firstWarmUpSeconds: number;
-  /** Of the first round of each further scenario. */
-  warmUpSeconds: number;
+  warmUp: WarmUp;
   /** Minutes of one long load instead of all scenarios. */
   soakMinutes: number | undefined;
   /** With `--soak`: heap snapshots, which cost memory themselves. */
@@ -48,8 +55,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
       only: values.only?.split(','),
       rounds: whole(values.rounds, quick ? 3 : 5),
       seconds: whole(values.seconds, 1),
-      firstWarmUpSeconds: quick ? 2 : 4,
-      warmUpSeconds: 1,
+      warmUp: quick ? { seconds: 2, requests: 5_000, mostSeconds: 4 } : { seconds: 4, requests: 15_000, mostSeconds: 16 },
       soakMinutes: values.soak === undefined ? undefined : minutes(values.soak),
     };
   } catch (thrown) {

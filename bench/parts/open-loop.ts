@@ -10,7 +10,7 @@ export interface RatePlan extends Plan {
   stamps: boolean;
 }
 export interface RateFindings {
-  sent: number;
+  requests: number;
   errors: number;
   ms: Percentiles;
   /** How late the generator itself was. */
@@ -55,7 +55,7 @@ function tick(): void {
 }
 
 function finish(): void {
-  const findings: RateFindings = { sent, errors: errors + (sent - done), ms: percentiles(took), late: percentiles(late), ages: percentiles(ages) };
+  const findings: RateFindings = { requests: sent, errors: errors + (sent - done), ms: percentiles(took), late: percentiles(late), ages: percentiles(ages) };
   process.stdout.write(`${JSON.stringify(findings)}\n`);
   for (const connection of all) connection.close();
   process.exit(0);

@@ -10,23 +10,43 @@ export interface Side<Load> {
   mayFail?: boolean;
 }
 
-const warm = new Set<Server>();
+/** The loads that a server has had. */
+const warm = new WeakMap<Server, Set<string>>();
 /** Little code, soon compiled. */
 const LIGHT = new Set(['bare proxy', 'http-proxy-3', 'nginx', 'paced upstream']);
+const LIGHT_SECONDS = 1;
+
+type Measure<Load, Result> = (server: Server, load: Load, seconds: number) => Promise<Result>;
+
+async function warmUp<Load, Result extends Counted>({ server, load }: Side<Load>, { warmUp }: CommandLine, measure: Measure<Load, Result>): Promise<Result> {
+  const loads = warm.get(server) ?? new Set();
+  const known = LIGHT.has(server.name) || loads.has(JSON.stringify(load));
+  warm.set(server, loads.add(JSON.stringify(load)));
+  const result = await measure(server, load, known ? LIGHT_SECONDS : warmUp.seconds);
+  let { requests } = result;
+  for (let spent = warmUp.seconds; !known && requests < warmUp.requests && spent < warmUp.mostSeconds && result.errors === 0; spent += warmUp.seconds) {
+    requests += (await measure(server, load, warmUp.seconds)).requests;
+  }
+  return result;
+}
+
+interface Counted {
+  requests: number;
+  errors: number;
+}
 
 /** A B A B: whatever else the machine does befalls all of them. Gives each side's rounds, in order. */
-export async function alternate<Load, Result extends { errors: number }>(
+export async function alternate<Load, Result extends Counted>(
   title: string,
   sides: readonly Side<Load>[],
   settings: CommandLine,
-  measure: (server: Server, load: Load, seconds: number) => Promise<Result>,
+  measure: Measure<Load, Result>,
 ): Promise<Map<string, Result[]>> {
   const results = new Map<string, Result[]>(sides.map(({ label }) => [label, []]));
   for (let round = -1; round < settings.rounds; round++) {
-    for (const { label, server, load, mayFail } of sides) {
-      const warmUp = warm.has(server) || LIGHT.has(server.name) ? settings.warmUpSeconds : settings.firstWarmUpSeconds;
-      const result = await measure(server, load, round < 0 ? warmUp : settings.seconds);
-      warm.add(server);
+    for (const side of sides) {
+      const { label, server, load, mayFail } = side;
+      const result = await (round < 0 ? warmUp(side, settings, measure) : measure(server, load, settings.seconds));
       if (result.errors > 0 && !mayFail) throw new Error(`${label} gave ${result.errors} errors in "${title}"`);
       if (round >= 0) results.get(label)?.push(result);
     }

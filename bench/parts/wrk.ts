@@ -17,6 +17,7 @@ export interface Load {
   lua?: string;
 }
 export interface Measured {
+  requests: number;
   requestsPerSecond: number;
   p50Ms: number;
   p90Ms: number;
@@ -41,6 +42,7 @@ export async function measure(server: Server, load: Load, seconds: number): Prom
   const socket = /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(stdout)?.slice(1) ?? [];
   const percentile = (share: number): number => toMs(new RegExp(`^\\s+${share}%\\s+(\\S+)`, 'm').exec(stdout)?.[1] ?? '');
   return {
+    requests: total,
     requestsPerSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1] ?? 0),
     p50Ms: percentile(50),
     p90Ms: percentile(90),

@@ -112,7 +112,7 @@ async function neighbours(fleet: Fleet, settings: CommandLine): Promise<Section>
   const [quiet, loud] = [load(chatBody()), load(chatBody(), { headers: { authorization: `Bearer ${LOUD_KEY}` } })];
   const rounds = { alone: [] as Measured[], beside: [] as Measured[] };
   let refused = 0;
-  await atRate(500, false)(server, quiet, settings.firstWarmUpSeconds * 2);
+  await atRate(500, false)(server, quiet, settings.warmUp.seconds * 2);
   for (let round = 0; round < settings.rounds; round++) {
     rounds.alone.push(await atRate(100, false)(server, quiet, settings.seconds));
     const [beside, others] = await Promise.all([

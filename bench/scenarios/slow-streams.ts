@@ -38,7 +38,7 @@ async function run(fleet: Fleet, settings: CommandLine): Promise<Section> {
   const sides = await sidesOf(fleet, seconds);
   const rows: string[][] = [];
   for (const { label, server, load: sent, warmUp } of sides) {
-    if (warmUp) await saturate(server, warmUp, settings.firstWarmUpSeconds);
+    if (warmUp) await saturate(server, warmUp, settings.warmUp.seconds);
     const { most, errors, ages, rssMb: rss, cpuShare } = await measureStreams(server, sent);
     const ms = [ages.p50, ages.p90, ages.p99, ages.max].map((age) => age?.toFixed(2) ?? '–');
     rows.push([label, String(most), ...ms, rss.toFixed(0), `${(cpuShare * 100).toFixed(0)} %`, String(errors)]);
