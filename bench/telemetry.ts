@@ -124,7 +124,7 @@ await measureScrape();
 async function measureCollector(): Promise<void> {
   const collector = createServer((request, response) => request.resume().on('end', () => response.end())).listen(0, '127.0.0.1');
   await once(collector, 'listening');
-  const sender = createOtlpSender(`http://127.0.0.1:${(collector.address() as AddressInfo).port}/v1/traces`);
+  const sender = createOtlpSender(`http://127.0.0.1:${(collector.address() as AddressInfo).port}/v1/traces`, undefined);
   const batch = endings.slice(0, 64).map((ending): KeptTrace => {
     const trace = new ExchangeTrace(ending.traceId, Date.now(), 0);
     for (const [at, name] of STEPS.entries()) trace.record(name, at, at + 1);

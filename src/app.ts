@@ -35,6 +35,7 @@ import { createPassThrough } from './ingress/pass-through.ts';
 import { createRouter } from './ingress/router.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { createTraceExporter } from './telemetry/otlp-exporter.ts';
+import { createAgents } from './upstream/proxy-agents.ts';
 import { Roster } from './wire/roster.ts';
 
 export interface AppOptions {
@@ -74,7 +75,8 @@ export async function createApp({ load, createLog, metrics = createMetrics(), re
   if (peers === undefined) for (const warning of loaded.warnings) log.warn({}, warning);
   const house = await createHouse({ config: loaded.config, log, metrics, environment: systemEnvironment }, reader.registries);
   const state = { draining: false, closing: false };
-  const exporter = createTraceExporter({ endpoint: () => house.generation().config.trace.otlp_endpoint, log, metrics });
+  const agents = createAgents(loaded.config.proxy);
+  const exporter = createTraceExporter({ endpoint: () => house.generation().config.trace.otlp_endpoint, agent: agents.proxied, log, metrics });
   const keepDays = (): number => house.generation().config.trace.keep_days;
   const traces = new TraceSink({ cold: house.cold, log, metrics, environment: systemEnvironment, keepDays, exported: exporter.add });
   const onReload = peers ? () => undefined : tellReload(log, metrics);
@@ -93,7 +95,7 @@ export async function createApp({ load, createLog, metrics = createMetrics(), re
     peers,
     reload: () => reloader.reload('admin'),
   });
-  const passThrough = createPassThrough(gateway);
+  const passThrough = createPassThrough(gateway, agents);
   gateway.proxy = passThrough.serve;
   let listener: Listener;
   try {
@@ -125,9 +127,9 @@ export async function createApp({ load, createLog, metrics = createMetrics(), re
         state.closing = true;
       };
       await listener.close({ timeoutMs: server.drain_timeout_ms, idleMs, lingerMs, cut, closed });
-      passThrough.close();
       loop.close();
       await Promise.all([traces.close(), exporter.close()]);
+      agents.close();
       await house.close();
     },
   };

@@ -113,6 +113,8 @@ const TEXTS = {
   cached: ['Cached', '缓存'],
   output: ['Output', '输出'],
   reasoning: ['Reasoning', '推理'],
+  saved: ['Saved', '节省'],
+  savedHint: ['tokens of answers out of the cache', '缓存应答的令牌'],
   callCount: ['Calls', '调用'],
   failedCalls: ['Failed', '失败'],
   asCsv: ['Download CSV', '下载 CSV'],

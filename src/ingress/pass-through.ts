@@ -4,7 +4,7 @@ import httpProxy from 'http-proxy-3';
 import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Exchange, UpstreamTarget } from '../contracts/exchange.ts';
 import type { PipelineExchange } from '../pipeline/exchange.ts';
-import { createAgents } from '../upstream/proxy-agents.ts';
+import type { Agents } from '../upstream/proxy-agents.ts';
 import type { Gateway } from './gateway.ts';
 import { cleanResponse, replaceHeaders } from './pass-headers.ts';
 import { heldToModels, permit, toUrl } from './pass-permission.ts';
@@ -15,12 +15,10 @@ import { sendError } from './whole-reply.ts';
 export interface PassThrough {
   serve(exchange: PipelineExchange, request: IncomingMessage, response: ServerResponse): Promise<void>;
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
-  close(): void;
 }
 
 /** Every other `/v1/*`: unchanged, unbuffered, to the one upstream that `passthrough` names, with its credential for the caller's. */
-export function createPassThrough(gateway: Gateway): PassThrough {
-  const agents = createAgents(gateway.generation().config.proxy);
+export function createPassThrough(gateway: Gateway, agents: Agents): PassThrough {
   const proxy = httpProxy.createProxyServer({ changeOrigin: true, ignorePath: true, xfwd: false });
   // However the answer to the client ends, an upstream call that is not over ends with it: a refused upload, too.
   proxy.on('proxyReq', (outgoing, _request, response) => {
@@ -95,7 +93,6 @@ export function createPassThrough(gateway: Gateway): PassThrough {
       }
     },
     upgrade: (request, socket, head) => void passUpgrade({ gateway, proxy, agents }, request, socket, head),
-    close: () => agents.close(),
   };
 }
 

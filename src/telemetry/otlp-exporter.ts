@@ -1,3 +1,4 @@
+import type { Agent } from 'node:http';
 import type { Log, Metrics } from '../contracts/telemetry.ts';
 import type { KeptTrace } from './kept-trace.ts';
 import type { OtlpSender } from './otlp-sender.ts';
@@ -21,6 +22,8 @@ export interface TraceExporter {
 export interface TraceExporterDeps {
   /** `trace.otlp_endpoint` of the configuration in use; empty: off. */
   endpoint(): string;
+  /** Where the way there goes by a proxy. */
+  agent(url: string): Agent | undefined;
   log: Log;
   metrics: Metrics;
 }
@@ -30,7 +33,7 @@ export interface TraceExporterDeps {
  * requests' way, and a collector that is away or slow costs nothing but the traces it misses. The library is loaded when
  * there is an endpoint.
  */
-export function createTraceExporter({ endpoint, log, metrics }: TraceExporterDeps): TraceExporter {
+export function createTraceExporter({ endpoint, agent, log, metrics }: TraceExporterDeps): TraceExporter {
   const sent = metrics.counter('hermes_traces_exported_total', 'Traces that the OpenTelemetry collector has taken or that were lost on the way to it.', [
     'outcome',
   ]);
@@ -41,7 +44,10 @@ export function createTraceExporter({ endpoint, log, metrics }: TraceExporterDep
   let current: { base: string; sender: Promise<OtlpSender> } | undefined;
 
   const senderFor = (base: string): Promise<OtlpSender> => {
-    if (current?.base !== base) current = { base, sender: import('./otlp-sender.ts').then(({ createOtlpSender }) => createOtlpSender(toAddress(base))) };
+    if (current?.base !== base) {
+      const url = toAddress(base);
+      current = { base, sender: import('./otlp-sender.ts').then(({ createOtlpSender }) => createOtlpSender(url, agent(url))) };
+    }
     return current.sender;
   };
   const lose = (traces: number): void => sent.inc({ outcome: 'lost' }, traces);

@@ -1,3 +1,4 @@
+import type { Agent } from 'node:http';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { ATTR_PROCESS_PID, ATTR_SERVICE_NAME } from '@opentelemetry/semantic-conventions/incubating';
@@ -18,8 +19,8 @@ export interface OtlpSender {
  * `import()`, where there is an endpoint. What OpenTelemetry's variables say
  * (`OTEL_EXPORTER_OTLP_HEADERS`, `_CERTIFICATE`, `_COMPRESSION`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SERVICE_NAME`) it reads by itself.
  */
-export function createOtlpSender(url: string): OtlpSender {
-  const exporter = new OTLPTraceExporter({ url, timeoutMillis: TIMEOUT_MS });
+export function createOtlpSender(url: string, agent: Agent | undefined): OtlpSender {
+  const exporter = new OTLPTraceExporter({ url, timeoutMillis: TIMEOUT_MS, ...(agent ? { httpAgentOptions: () => agent } : {}) });
   const origin = {
     resource: resourceFromAttributes({ [ATTR_SERVICE_NAME]: 'hermes-agent', [ATTR_PROCESS_PID]: process.pid }).merge(
       detectResources({ detectors: [envDetector] }),

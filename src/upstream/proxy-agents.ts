@@ -9,30 +9,34 @@ export interface Agents {
   kept(url: string): HttpAgent;
   /** For a connection that is used once; undefined: Node's default does. */
   once(url: string): HttpAgent | undefined;
+  /** `kept` where calls to this address go by a proxy; undefined: none. */
+  proxied(url: string): HttpAgent | undefined;
   close(): void;
 }
 
 export function createAgents(settings: ProxySettings | undefined): Agents {
   const choose = createProxyChoice(settings);
-  const kept = new Map<string, HttpAgent>();
+  const known = new Map<string, HttpAgent>();
+  const kept = (url: string): HttpAgent => {
+    const proxy = choose(url);
+    const secure = isSecure(url);
+    const key = `${secure} ${proxy}`;
+    let agent = known.get(key);
+    if (agent === undefined) {
+      agent = proxy === undefined ? straight(secure) : tunnel(secure, proxy, true);
+      known.set(key, agent);
+    }
+    return agent;
+  };
   return {
-    kept(url) {
-      const proxy = choose(url);
-      const secure = isSecure(url);
-      const key = `${secure} ${proxy}`;
-      let agent = kept.get(key);
-      if (agent === undefined) {
-        agent = proxy === undefined ? straight(secure) : tunnel(secure, proxy, true);
-        kept.set(key, agent);
-      }
-      return agent;
-    },
+    kept,
+    proxied: (url) => (choose(url) === undefined ? undefined : kept(url)),
     once(url) {
       const proxy = choose(url);
       return proxy === undefined ? undefined : tunnel(isSecure(url), proxy, false);
     },
     close() {
-      for (const agent of kept.values()) agent.destroy();
+      for (const agent of known.values()) agent.destroy();
     },
   };
 }

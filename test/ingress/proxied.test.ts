@@ -52,6 +52,7 @@ describe("the environment's proxy and certificate authorities", { skip: openssl 
         providers: { up: { type: 'openai', api_base: 'https://vendor.test/v1', api_key_env: 'UP_KEY' } },
         passthrough: { upstream: 'up' },
         tools: [{ id: 'files', mcp: { url: 'http://tools.test/mcp' } }],
+        trace: { otlp_endpoint: 'https://vendor.test:4318' },
       },
       { UP_KEY: 'sk-upstream-secret', HTTP_PROXY: proxy.url, HTTPS_PROXY: proxy.url, NODE_EXTRA_CA_CERTS: cert },
     );
@@ -91,6 +92,13 @@ describe("the environment's proxy and certificate authorities", { skip: openssl 
       const response = await fetch(`${gateway.base}/admin/tools`, { headers: AUTHORIZED });
       return (await response.text()).includes('files.read');
     }, 'the tools are not known');
+  });
+
+  it('hold for the trace collector', async () => {
+    const body = JSON.stringify({ messages: [{ role: 'user', content: 'hi' }] });
+    assert.equal((await fetch(`${gateway.base}/v1/chat/completions`, { method: 'POST', headers: AUTHORIZED, body })).status, 200);
+    await until(() => received.some((line) => /^POST \/v1\/traces \d+ vendor\.test:4318 /.test(line)), 'no trace came');
+    assert.ok(proxy.tunnels.includes('vendor.test:4318'));
   });
 
   it('do not hold where NO_PROXY says so', async () => {

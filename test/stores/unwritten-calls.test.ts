@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { appendFileSync, readdirSync } from 'node:fs';
+import fs, { appendFileSync, readdirSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { ColdStore, LedgerRow } from '../../src/contracts/cold-store.ts';
@@ -78,6 +79,39 @@ describe('calls that were booked and not written when the process was killed', (
     assert.deepEqual(left(file), []);
     await store.close();
     assert.equal(createSqljsStore(storeOptions('sqlite::memory:', recordLog())).noteCall, undefined);
+  });
+  it('that a full disk did not take, or took a part of, are in the file once it does, with the numbers of their lines', async (context) => {
+    const file = join(temporaryFolder(), 'hermes.db');
+    const errors: unknown[] = [];
+    const killed = createUnwrittenCalls(file, (error) => errors.push(error));
+    const note = async (user: string): Promise<void> => {
+      killed.note('batch', user, ...noted(call(user)));
+      await writing();
+    };
+    await note('a');
+    const { writeSync } = fs;
+    const part = (descriptor: number, bytes: Uint8Array): number => writeSync(descriptor, bytes.subarray(0, bytes.length / 2));
+    const nothing = (): never => {
+      throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
+    };
+    for (const [user, taken] of [
+      ['b', part],
+      ['c', nothing],
+    ] as const) {
+      const full = context.mock.method(fs, 'writeSync', taken);
+      syncBuiltinESMExports();
+      await note(user);
+      full.mock.restore();
+      syncBuiltinESMExports();
+    }
+    assert.equal(errors.length, 1, 'told once');
+    await note('b');
+    const store = await opened(file);
+    assert.deepEqual(
+      Object.entries(await booked(store)).map(([user, [calls]]) => `${user} ${calls}`),
+      ['a 1', 'b 2', 'c 1'],
+    );
+    await store.close();
   });
   it('are told once, and go on in memory, where the disk does not take them', () => {
     const errors: unknown[] = [];

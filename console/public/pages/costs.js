@@ -93,6 +93,7 @@ function report({ rows, total }, before, by, otherDay) {
       tile(t('callCount'), number(total?.calls ?? 0), `${number(total?.failed_calls ?? 0)} ${t('failedCalls')}`),
       tile(t('input'), number(total?.input_tokens ?? 0), `${t('cached')} ${number(total?.cached_tokens ?? 0)}`),
       tile(t('output'), number(total?.output_tokens ?? 0), `${t('reasoning')} ${number(total?.reasoning_tokens ?? 0)}`),
+      tile(t('saved'), number(total?.saved_tokens ?? 0), t('savedHint')),
     ),
     rows.length === 0
       ? card('', h('p', { class: 'empty' }, t('nothing')))
@@ -118,6 +119,7 @@ function costTable(rows, by, name) {
       count(t('input'), 'input_tokens'),
       count(t('cached'), 'cached_tokens'),
       count(t('output'), 'output_tokens'),
+      count(t('saved'), 'saved_tokens'),
       { head: t('cost'), number: true, cell: (row) => usd(money(row)) },
     ],
     rows,
