@@ -22,10 +22,11 @@ async function warmUp<Load, Result extends Counted>({ server, load }: Side<Load>
   const loads = warm.get(server) ?? new Set();
   const known = LIGHT.has(server.name) || loads.has(JSON.stringify(load));
   warm.set(server, loads.add(JSON.stringify(load)));
-  const result = await measure(server, load, known ? LIGHT_SECONDS : warmUp.seconds);
+  let result = await measure(server, load, known ? LIGHT_SECONDS : warmUp.seconds);
   let { requests } = result;
   for (let spent = warmUp.seconds; !known && requests < warmUp.requests && spent < warmUp.mostSeconds && result.errors === 0; spent += warmUp.seconds) {
-    requests += (await measure(server, load, warmUp.seconds)).requests;
+    result = await measure(server, load, warmUp.seconds);
+    requests += result.requests;
   }
   return result;
 }

@@ -1,4 +1,5 @@
 import type { AdminReply, AdminRequest } from '../contracts/admin.ts';
+import { HermesError } from '../contracts/errors.ts';
 
 /** One operator's route. `pattern` has `{name}` for a path segment, decoded. */
 export interface AdminRoute {
@@ -32,16 +33,24 @@ export function matchPath(pattern: string, path: string): Record<string, string>
   return params;
 }
 
-/** `?limit=` within bounds. */
+/** `?limit=` within bounds. Throws `invalid_value` for what is no number. */
 export function limitOf(query: URLSearchParams): number {
-  const limit = Number(query.get('limit') ?? DEFAULT_LIMIT);
-  return Number.isInteger(limit) && limit > 0 ? Math.min(limit, MAX_LIMIT) : DEFAULT_LIMIT;
+  return Math.min(countOf(query, 'limit') ?? DEFAULT_LIMIT, MAX_LIMIT);
 }
 
-/** `?from=`, `?to=`: ISO 8601 or Unix milliseconds. */
+/** A whole number from 1. Throws `invalid_value`: a filter that is not understood would show everything. */
+export function countOf(query: URLSearchParams, name: string): number | undefined {
+  const text = query.get(name);
+  if (text === null || text === '') return undefined;
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new HermesError('invalid_value', `'${name}' must be a whole number from 1.`, { param: name });
+  return Number(text);
+}
+
+/** `?from=`, `?to=`: ISO 8601 or Unix milliseconds. Throws `invalid_value` for what is neither. */
 export function timeOf(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
   if (text === null || text === '') return undefined;
   const time = /^\d+$/.test(text) ? Number(text) : Date.parse(text);
-  return Number.isNaN(time) ? undefined : time;
+  if (Number.isNaN(time)) throw new HermesError('invalid_value', `'${name}' must be a time: 2026-12-01T08:00:00Z, or Unix milliseconds.`, { param: name });
+  return time;
 }

@@ -1,6 +1,6 @@
 import type { Page, TraceQuery, TraceRecord } from '../contracts/cold-store.ts';
 import { HermesError } from '../contracts/errors.ts';
-import { type AdminRoute, limitOf, timeOf } from './route.ts';
+import { type AdminRoute, countOf, limitOf, timeOf } from './route.ts';
 
 export interface TraceSource {
   get(id: string): Promise<TraceRecord | undefined>;
@@ -37,7 +37,7 @@ export function traceRoutes(source: TraceSource): AdminRoute[] {
 export async function listTraces(source: TraceSource, query: URLSearchParams): Promise<{ data: Record<string, unknown>[]; next_cursor: string | null }> {
   const text = (name: string): string | undefined => query.get(name) || undefined;
   const [cursor, requestId, traceId, route, session] = ['cursor', 'request_id', 'trace_id', 'route', 'session_id'].map(text);
-  const status = Number(query.get('status')) || undefined;
+  const status = countOf(query, 'status');
   const [from, to] = [timeOf(query, 'from'), timeOf(query, 'to')];
   const own = traceId && (await source.get(toId(traceId)));
   if (own) return { data: [toTraceView(own)], next_cursor: null };

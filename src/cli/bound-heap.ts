@@ -8,7 +8,7 @@ const BUSY = 0.5;
 
 /**
  * A gateway's heap is small and its garbage short-lived; V8's own policy would keep twice of what lives, for throughput that is
- * not gained here. A program cannot give itself `--max-semi-space-size=4`, but these two are read at every growth. Call what it
+ * not gained here. A program cannot give itself `--max-semi-space-size=8`, but these two are read at every growth. Call what it
  * gives once the start is over: until then the young generation stays at its smallest, for what is loaded at a start lives on.
  * From then on it is looked at for good: V8 makes it small again whenever little happens for some seconds, and under load it must grow
  * from there, or all that is in flight survives collection after collection. Where there is little to do, it stays small.

@@ -1,4 +1,4 @@
-import { type Document, isAlias, isMap, isNode, isPair, isScalar, isSeq, LineCounter, type Node, parseDocument, Scalar, visit } from 'yaml';
+import { type Document, isAlias, isMap, isNode, isPair, isScalar, isSeq, LineCounter, type Node, parseDocument, Scalar, visit, type YAMLSeq } from 'yaml';
 import { type ConfigProblem, formatPath, type Path } from './problems.ts';
 import { substitute } from './substitute.ts';
 
@@ -19,6 +19,7 @@ export interface ConfigDocument {
 export function readDocument(text: string, file: string, env: Readonly<Record<string, string | undefined>>, listAllowed = false): ConfigDocument {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, merge: true, stringKeys: true });
+  joinLists(document);
   const problems: ConfigProblem[] = [];
   const failed = new Set<string>();
   const add = (offset: number, path: string, message: string) => {
@@ -52,6 +53,26 @@ export function readDocument(text: string, file: string, env: Readonly<Record<st
     value = toValue(document, listAllowed, add);
   }
   return { file, value, problems, report, place: (path) => placeOf(file, lines, document, path) };
+}
+
+/** Fragments that were joined into one file: a list that stands twice at the top (`models:`, `route_rules:`) is one list. */
+function joinLists(document: Document.Parsed): void {
+  const { contents } = document;
+  if (!isMap(contents)) return;
+  const lists = new Map<unknown, YAMLSeq>();
+  const joined = new Set<unknown>();
+  for (const { key, value } of contents.items) {
+    if (!isScalar(key) || !isSeq(value)) continue;
+    const list = lists.get(key.value);
+    if (list === undefined) lists.set(key.value, value);
+    else {
+      list.items.push(...value.items);
+      joined.add(key);
+    }
+  }
+  const starts = new Set([...joined].map((key) => (isNode(key) ? key.range?.[0] : undefined)));
+  contents.items = contents.items.filter(({ key }) => !joined.has(key));
+  document.errors = document.errors.filter(({ code, pos }) => code !== 'DUPLICATE_KEY' || !starts.has(pos[0]));
 }
 
 function placeOf(file: string, lines: LineCounter, document: Document.Parsed, path: Path): string {

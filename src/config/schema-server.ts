@@ -1,6 +1,13 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { checkRedactRule, detections } from './schema-guards.ts';
 import { bytes, captured, decimal, environmentName, flag, milliseconds, text, whole } from './values.ts';
+
+function isNetwork(entry: string): boolean {
+  const [address = '', bits, ...more] = entry.split('/');
+  const longest = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
+  return longest > 0 && more.length === 0 && (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= longest));
+}
 
 export const server = z
   .strictObject({
@@ -38,7 +45,10 @@ export const server = z
       .union([z.literal('auto', { error: 'must be a whole number from 1 to 256, or auto' }), whole(1, 256)])
       .default(1)
       .describe('Processes that share the port; `auto`: one a processor. More than 1 needs Redis and PostgreSQL (docs/operations.md).'),
-    trusted_proxies: z.array(text()).default([]).describe('Addresses or networks (CIDR) whose `x-forwarded-for` counts; nobody by default.'),
+    trusted_proxies: z
+      .array(text().refine(isNetwork, 'must be an address or a network: 10.0.0.1, 10.0.0.0/8, fd00::/8'))
+      .default([])
+      .describe('Addresses or networks (CIDR) whose `x-forwarded-for` counts; nobody by default.'),
   })
   .prefault({})
   .describe('The listener.');

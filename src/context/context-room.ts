@@ -29,10 +29,10 @@ export function createContextRoom({ cold, environment, log, metrics }: ContextDe
       if (result.dropped > 0) trimmed.inc({}, result.dropped);
       return result;
     },
-    async countMessage(message, modelName) {
-      const scale = scaleOf(modelName);
-      return scaled(await counts.count(message, scale.encoding), scale);
+    countMessage(message, modelName) {
+      return counts.exactly(message, scaleOf(modelName));
     },
+    countStored: (message) => counts.countStored(message),
     async countText(text, modelName) {
       const scale = scaleOf(modelName);
       return scaled(await counter.count(scale.encoding, [text]), scale);

@@ -45,17 +45,22 @@ export class MessageCounts {
     if (ready !== undefined) return ready;
     const own = keptOf(message)?.message ?? message;
     const counts = this.#find(own) ?? this.#note(own);
-    counts.tokens[scale.encoding] ??= this.count(own, scale.encoding).then((tokens) => {
+    counts.tokens[scale.encoding] ??= this.#count(own, scale.encoding).then((tokens) => {
       counts.tokens[scale.encoding] = tokens;
       return tokens;
     });
     return Promise.resolve(counts.tokens[scale.encoding]).then((tokens = 0) => scaled(tokens, scale));
   }
 
-  /** Notes nothing: for a message that is counted once. */
-  async count(message: ChatMessage, encoding: Encoding): Promise<number> {
+  /** Notes nothing: the store keeps the count. */
+  countStored(message: ChatMessage): Promise<number> {
+    return this.#count(message, STORED);
+  }
+
+  /** Throws at once where there is no sense in the message. */
+  #count(message: ChatMessage, encoding: Encoding): Promise<number> {
     const { texts, fixed } = sizeOfMessage(message);
-    return (await this.#counter.count(encoding, texts)) + fixed;
+    return this.#counter.count(encoding, texts).then((tokens) => tokens + fixed);
   }
 
   #find(message: ChatMessage): Counts | undefined {

@@ -210,6 +210,8 @@ export interface ContextRoom {
   fit(exchange: Exchange, request: ChatRequest, target: UpstreamTarget): Promise<FitResult> | FitResult;
   /** Tokens of one message by the target's encoding (estimate for other vendors). */
   countMessage(message: ChatMessage, modelName: string): Promise<number> | number;
+  /** Of a message that is about to be stored, in the encoding that stored counts are in, whichever model answered. */
+  countStored(message: ChatMessage): Promise<number>;
   /** A cheap upper bound: UTF-8 bytes. */
   countText(text: string, modelName: string): Promise<number> | number;
   /**

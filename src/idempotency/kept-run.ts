@@ -1,6 +1,6 @@
 import type { Config } from '../contracts/config.ts';
 import { type HermesError, toHermesError } from '../contracts/errors.ts';
-import type { Answer, AnswerInit, Exchange, Run, RunLog } from '../contracts/exchange.ts';
+import type { Answer, AnswerInit, Exchange, Facts, Run, RunLog } from '../contracts/exchange.ts';
 import type { Lease } from '../contracts/hot-store.ts';
 import type { Next } from '../contracts/plugin.ts';
 import { parseJsonBytes } from '../wire/json.ts';
@@ -182,14 +182,18 @@ export class KeptRun implements Run, Rostered {
     const stream = this.#shared;
     if (stream && !stream.whole) return undefined;
     const bytes = stream ? toStreamBytes(stream.batches) : (this.#body ?? toBodyBytes(answer));
-    const { status, headers, facts } = answer;
+    const { status, headers } = answer;
+    const facts: Facts = { ...answer.facts };
+    // A replay is not routed: it says where the answer came from.
+    const rule = facts.route ?? this.#fork?.route?.rule;
+    if (rule !== undefined) facts.route = rule;
     return new Outcome({
       fingerprint: this.fingerprint,
       status,
       headers: { ...headers },
       kind: stream ? 'stream' : 'body',
       bytes,
-      facts: { ...facts },
+      facts,
       expiresAt,
     });
   }

@@ -37,11 +37,17 @@ export function beginBare(gateway: Gateway, request: IncomingMessage, traceId: s
   });
 }
 
-/** Runs `inside` for a caller that has proved who it is; the answer is what it gives. */
-export async function identified(gateway: Gateway, exchange: PipelineExchange, inside: (exchange: Exchange) => Promise<unknown> | unknown): Promise<Answer> {
+/** Runs `inside` for a caller that has proved who it is; the answer is what it gives, with the status that `statusOf` finds in it. */
+export async function identified<T>(
+  gateway: Gateway,
+  exchange: PipelineExchange,
+  inside: (exchange: Exchange) => Promise<T> | T,
+  statusOf: (given: T) => number = () => 200,
+): Promise<Answer> {
   const arrived = performance.now();
   const answer = await gateway.generation().identify(exchange, async () => {
-    exchange.answer = { body: await inside(exchange) };
+    const body = await inside(exchange);
+    exchange.answer = { body, status: statusOf(body) };
     return exchange.answer as Answer;
   });
   const { method, path } = exchange.inbound;

@@ -62,13 +62,21 @@ async function relay(
     if (socket.destroyed) resolve();
     socket.once('close', resolve);
     // It is told of the request before `ws` returns.
-    const offer = (outgoing: ClientRequest): unknown => outgoing.once('upgrade', () => call.opened());
+    let opened = false;
+    const offer = (outgoing: ClientRequest): unknown =>
+      outgoing.once('upgrade', () => {
+        opened = true;
+        call.opened();
+      });
     proxy.once('proxyReqWs', offer);
     const url = toUrl(target, exchange.inbound.path).replace(/^http/, 'ws');
     const agent = agents.once(url);
-    proxy.ws(request, socket, head, { target: url, ...(agent ? { agent } : {}) }, (cause: Error) =>
-      reject(new HermesError('upstream_error', 'The upstream could not be reached.', { cause })),
-    );
+    proxy.ws(request, socket, head, { target: url, ...(agent ? { agent } : {}) }, (cause: Error) => {
+      const error = new HermesError('upstream_error', 'The upstream could not be reached or broke off; try again.', { cause });
+      // Now: the proxy closes the socket when this returns.
+      if (!opened) refuseUpgrade(socket, error);
+      reject(error);
+    });
     proxy.off('proxyReqWs', offer);
   }).catch((thrown: unknown) => {
     call.end(toHermesError(thrown).code);
@@ -81,6 +89,7 @@ async function relay(
 }
 
 function refuseUpgrade(socket: Duplex, thrown: unknown): void {
+  if (socket.writableEnded) return;
   if (!socket.writable) {
     socket.destroy();
     return;

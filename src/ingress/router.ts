@@ -65,9 +65,10 @@ const PLAIN_PATH = /^(?:\/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+$/;
 export function normalisePath(url: string): string | undefined {
   if (PLAIN_PATH.test(url)) return url;
   try {
-    const { pathname } = new URL(url, 'http://hermes');
+    // Two slashes at the beginning would name a host.
+    const { pathname } = new URL(url.replace(/^[/\\]{2,}/, '/'), 'http://hermes');
     const decoded = pathname.replaceAll(/%(2d|2e|5f|7e|3[0-9]|[46][1-9a-f]|[57][0-9a])/gi, (code) => decodeURIComponent(code));
-    const resolved = new URL(decoded.replaceAll(/\/{2,}/g, '/').replaceAll('\\', '/'), 'http://hermes').pathname;
+    const resolved = new URL(decoded.replaceAll('\\', '/').replaceAll(/\/{2,}/g, '/'), 'http://hermes').pathname;
     return resolved.length > 1 && resolved.endsWith('/') ? resolved.slice(0, -1) : resolved;
   } catch {
     return undefined;
@@ -194,14 +195,15 @@ async function admin(gateway: Gateway, request: IncomingMessage, response: Serve
   const bytes = hasBody ? await readBody(request, server.body_limit) : NO_BODY;
   const exchange = beginBare(gateway, request, traceId, bytes);
   followClient(exchange, response);
-  const answer = await identified(gateway, exchange, async () => {
+  const serve = async (): Promise<AdminReply> => {
     requireAdmin(exchange);
-    const query = new URL(request.url ?? '/', 'http://hermes').searchParams;
+    const query = new URLSearchParams(request.url?.split('?', 2)[1]);
     const body = bytes.length > 0 ? parseBody(bytes, server.max_depth) : undefined;
     const found = await gateway.admin({ method: request.method ?? 'GET', path, query, body, exchange });
     if (found === undefined) throw new HermesError('not_found', `There is nothing at ${request.method} ${path.slice(0, 100)}.`);
     return found;
-  });
+  };
+  const answer = await identified(gateway, exchange, serve, ({ status = 200 }) => status);
   reply(response, traceId, answer, (view) => sendAdmin(response, traceId, view));
 }
 

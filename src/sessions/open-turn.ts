@@ -22,7 +22,7 @@ export interface TurnDeps {
   cold: ColdStore;
   reader: SessionReader;
   late: LateTurns;
-  context: Pick<ContextRoom, 'countMessage'>;
+  context: Pick<ContextRoom, 'countStored'>;
   log: Log;
   environment: Environment;
   keep: KeepResponse;
@@ -122,8 +122,7 @@ export class SessionOpenTurn implements OpenTurn {
     return completion && this.#deps.keep(exchange, completion);
   }
 
-  /** Stored counts are in one encoding, whichever model answers: the model's name is left out. */
-  async #count(message: ChatMessage, tokens: number | Promise<number> = this.#deps.context.countMessage(message, ''), marks?: Marks): Promise<StoredMessage> {
+  async #count(message: ChatMessage, tokens: number | Promise<number> = this.#deps.context.countStored(message), marks?: Marks): Promise<StoredMessage> {
     return toStored(message, await tokens, marks);
   }
 

@@ -24,7 +24,7 @@ import { findStoredTurn, isWhole, toStoredAnswer } from './stored-turn.ts';
 export interface SessionsDeps {
   hot: HotStore;
   cold: ColdStore;
-  context: Pick<ContextRoom, 'countMessage'>;
+  context: Pick<ContextRoom, 'countStored'>;
   log: Log;
   metrics: Metrics;
   environment: Environment;
@@ -96,14 +96,14 @@ class Sessions implements Omit<SessionsRoom, 'forget' | 'findResponse' | 'delete
     const before = keptSystem.map(recall);
     const turn: SessionTurn = { id: name.session, project: name.project, historyMessages: recalled.length, historyTokens: tokensOf(recalled) };
     const { context } = this.#deps;
-    exchange.request = { ...request, messages: repairTurns([...system, ...before, ...history, ...overlap.fresh]) };
+    exchange.request = { ...request, messages: [...system, ...before, ...repairTurns([...history, ...overlap.fresh])] };
     exchange.session = turn;
     return new SessionOpenTurn(this.#turns, {
       name,
       state,
       history,
       system: system.length > 0 && !sameSystem(system, state.system) ? system.map(copyMessage) : undefined,
-      fresh: overlap.fresh.map((message) => ({ message: copyMessage(message), tokens: isLong(message) ? context.countMessage(message, '') : undefined })),
+      fresh: overlap.fresh.map((message) => ({ message: copyMessage(message), tokens: isLong(message) ? context.countStored(message) : undefined })),
       keep: overlap.keep,
       supersedeFrom: replacesFrom ?? supersedeFrom(state, overlap),
       stored: earlier && isWhole(earlier) ? toStoredAnswer(earlier, exchange) : undefined,

@@ -18,6 +18,7 @@ export interface OtlpSender {
  * OpenTelemetry's own exporter. It and its conventions take some 20 MB and a tenth of a second to load: this module is for
  * `import()`, where there is an endpoint. What OpenTelemetry's variables say
  * (`OTEL_EXPORTER_OTLP_HEADERS`, `_CERTIFICATE`, `_COMPRESSION`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SERVICE_NAME`) it reads by itself.
+ * `agent`: where the way there goes by a proxy; it knows the certificates of `NODE_EXTRA_CA_CERTS` alone.
  */
 export function createOtlpSender(url: string, agent: Agent | undefined): OtlpSender {
   const exporter = new OTLPTraceExporter({ url, timeoutMillis: TIMEOUT_MS, ...(agent ? { httpAgentOptions: () => agent } : {}) });

@@ -29,10 +29,10 @@ interface Kept extends KeptMessage {
 interface Recalled extends ChatMessage {
   [KEPT]?: Kept;
   [TEXT]?: string | undefined;
-  [TOKENS]?: number;
-  [ROLE]?: string;
+  [TOKENS]?: number | undefined;
+  [ROLE]?: string | undefined;
   /** Of a plain one only. */
-  [CONTENT]?: string;
+  [CONTENT]?: string | undefined;
 }
 
 export function recall(kept: KeptMessage): ChatMessage {
@@ -42,7 +42,8 @@ export function recall(kept: KeptMessage): ChatMessage {
   const copy: Recalled =
     isPlain(kept) && typeof content === 'string'
       ? { [KEPT]: kept, [TEXT]: textOf(kept), [TOKENS]: tokens, [ROLE]: role, [CONTENT]: content, role, content }
-      : { [KEPT]: kept, ...copyMessage(message) };
+      : // Said for all: where copies are spread over each other, one's symbols must not vouch for another.
+        { [KEPT]: kept, [TEXT]: undefined, [TOKENS]: undefined, [ROLE]: undefined, [CONTENT]: undefined, ...copyMessage(message) };
   return copy;
 }
 

@@ -254,6 +254,26 @@ test('numbers, durations, sizes and truth values are read as people write them',
   assert.deepEqual(config.route_rules[0]?.match, { keywords: ['订单', '2024'], hours: '02:00-08:00' });
 });
 
+test('fragments joined into one file: a list that stands twice at the top is one, anything else twice is a mistake', () => {
+  const models = 'models:\n  - { id: fast, provider: simulator, max_tokens: 7 }\n  - { id: wise, provider: simulator }\ndefault_model: fast\n';
+  const rule = (id: string): string => `route_rules:\n  - { id: ${id}, match: .*, model: wise }\n`;
+  const later = 'models:\n  - id: fast\n    max_tokens: 9\n';
+  const { config } = load({}, { text: models + rule('one') + later + rule('two') });
+  assert.deepEqual([...config.registry.models.keys()], ['fast', 'wise']);
+  assert.equal(config.registry.models.get('fast')?.upstreams[0]?.maxTokens, 9);
+  assert.deepEqual(
+    config.route_rules.map(({ id }) => id),
+    ['one', 'two'],
+  );
+  assert.match(refusal({}, { text: `${models}${rule('one')}route_rules:\n  - { id: two, match: .*, model: none }\n` }), /:8:\d+ route_rules\[1\]\.model/);
+  for (const twice of ['default_model: wise\n', 'models: { id: x }\n', 'session: { max_history_messages: 4 }\nsession: { max_history_messages: 5 }\n'])
+    assert.match(refusal({}, { text: models + twice }), /the same key stands twice/);
+});
+test('whose word counts for an address must be addresses', () => {
+  assert.deepEqual(load({ server: { trusted_proxies: ['10.0.0.0/8', '::1', 'fd00::/8'] } }).config.server.trusted_proxies.length, 3);
+  for (const bad of ['300.1.1.1', 'localhost', '10.0.0.0/99', '10.0.0.0/', '::/129', '10.0.0.0/8/8'])
+    assert.match(refusal({ server: { trusted_proxies: ['10.0.0.1', bad] } }), /server\.trusted_proxies\[1\]: must be an address or a network/);
+});
 test('anchors and merge keys work, and mistakes in them are found', () => {
   const text = 'models:\n  - &base { id: a, provider: simulator, max_tokens: 7 }\n  - { <<: *base, id: b, max_token: 3 }\n';
   assert.throws(

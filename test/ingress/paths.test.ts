@@ -72,6 +72,9 @@ describe('paths', () => {
       '/v1/chat/completions?x=1',
     ])
       assert.equal((await ask(path)).status, 405, path);
+    // No host is named by two slashes at the beginning.
+    for (const path of ['//v1/models', '/\\v1/models']) assert.equal((await ask(path)).status, 200, path);
+    for (const path of ['//zzz/v1/models', '///zzz//healthz', '/\\zzz/admin/upstreams']) assert.equal((await ask(path)).status, 404, path);
     assert.equal(upstream.calls.length, 0);
   });
   it('with encoded separators are refused: an upstream might decode them', async () => {

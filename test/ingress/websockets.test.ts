@@ -43,14 +43,25 @@ describe('websockets', () => {
     server.close();
   });
 
-  const knock = async (path: string, headers: readonly string[]): Promise<RawSocket> => {
-    const raw = await openSocket(app.app.port);
+  const knock = async (path: string, headers: readonly string[], port = app.app.port): Promise<RawSocket> => {
+    const raw = await openSocket(port);
     raw.send(
       `${[`GET ${path} HTTP/1.1`, 'Host: hermes', 'Upgrade: websocket', 'Connection: keep-alive, Upgrade', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', ...headers].join('\r\n')}\r\n\r\n`,
     );
     await raw.until((text) => text.includes('\r\n\r\n'));
     return raw;
   };
+
+  it('that no upstream answers are refused in words', async () => {
+    const nobody = await startApp(
+      { providers: { up: { type: 'openai', api_base: 'http://127.0.0.1:1/v1', api_key_env: 'UP_KEY' } }, passthrough: { upstream: 'up' } },
+      { env: { UP_KEY: 'sk-upstream-secret' } },
+    );
+    const raw = await knock('/v1/realtime', [`Authorization: Bearer ${KEY}`], nobody.app.port);
+    await raw.until((text) => text.includes('}}'));
+    assert.deepEqual(raw.statuses(), [502]);
+    await nobody.stop();
+  });
 
   it("are relayed both ways, with the upstream's credential for the caller's", async () => {
     const raw = await knock('/v1/realtime?model=gpt-realtime', [

@@ -90,6 +90,19 @@ describe('what a busy gateway tells of itself', () => {
     assert.ok(exported.every(({ status }) => status === 429));
   });
 
+  it('shows nothing for a filter that it does not understand, but says so', async () => {
+    for (const [name, value] of [
+      ['limit', 'abc'],
+      ['limit', '0'],
+      ['status', 'bad'],
+      ['from', 'yesterday'],
+      ['to', '2026-13-01'],
+    ]) {
+      const { status, json } = await app.fetch(`/admin/traces?${name}=${value}`);
+      assert.deepEqual([status, json.error?.param], [400, name]);
+    }
+  });
+
   it('names every metric of the contract', async () => {
     const text = (await app.fetch('/metrics')).text;
     for (const [type, names] of Object.entries(CONTRACT)) for (const name of names) assert.match(text, new RegExp(`^# TYPE ${name} ${type}$`, 'm'));

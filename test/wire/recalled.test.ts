@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { ChatMessage } from '../../src/wire/chat.ts';
 import { stringifyJson } from '../../src/wire/json.ts';
 import { makerOf } from '../../src/wire/maker.ts';
-import { keptOf, recall, writeRecalled } from '../../src/wire/recalled.ts';
+import { keptOf, keptTokens, recall, writeRecalled } from '../../src/wire/recalled.ts';
 
 const call = (args: string) => ({ id: 'call_1', type: 'function', function: { name: 'find', arguments: args } });
 const MESSAGES: ChatMessage[] = [
@@ -38,6 +38,7 @@ describe('recalled messages', () => {
       const original = kept(message);
       const copy = recall(original);
       assert.equal(keptOf(copy), original);
+      assert.equal(keptTokens(copy), 7);
       const { reasoning_by: _maker, ...wire } = message;
       for (let time = 0; time < 2; time++) assert.equal(writeRecalled(copy), stringifyJson(wire));
       assert.equal(writeRecalled(recall(original)), stringifyJson(wire), 'the next turn');
@@ -94,6 +95,28 @@ describe('recalled messages', () => {
       }
       assert.deepEqual(original.message, message);
     }
+  });
+
+  it('and where copies are spread over each other, what is kept of neither changes', () => {
+    const pairs: ChatMessage[] = [...MESSAGES, { role: 'user', content: 'Where is my order?', name: 'ann' }];
+    for (const one of pairs)
+      for (const two of pairs) {
+        const [first, second] = [kept(one, 1), kept(two, 2)];
+        const mixed: ChatMessage = { ...recall(first), ...recall(second) };
+        const without: ChatMessage = { ...mixed };
+        for (const key of Object.keys(without)) if (!(key in one)) Reflect.deleteProperty(without, key);
+        for (const message of [mixed, without, Object.assign(recall(first), recall(second))]) {
+          assert.deepEqual(JSON.parse(writeRecalled(message)), JSON.parse(stringifyJson(message)));
+          assert.ok([undefined, 2].includes(keptTokens(message)));
+        }
+        for (const [original, message] of [
+          [first, one],
+          [second, two],
+        ] as const) {
+          const { reasoning_by: _maker, ...wire } = message;
+          assert.deepEqual(JSON.parse(writeRecalled(recall(original))), wire);
+        }
+      }
   });
 
   it('whatever is sent is what a message says', () => {

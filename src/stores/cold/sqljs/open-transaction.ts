@@ -1,8 +1,9 @@
 import type { SqliteDatabase } from './database.ts';
 
 const COMMIT_AFTER_MS = 1_000;
-/** What a failure has to make again. */
+/** What a failure has to make again: records, and their characters, which stay in memory so long. */
 const MOST_OPEN = 2_000;
+const MOST_LENGTH = 8 * 2 ** 20;
 
 /**
  * SQLite's transaction stays open over many batches, since each commit writes every page anew that they have touched. What is in it is durable
@@ -12,6 +13,7 @@ export class OpenTransaction {
   readonly #db: SqliteDatabase;
   readonly #replay: (db: SqliteDatabase, record: string) => void;
   #records: string[] = [];
+  #length = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(db: SqliteDatabase, replay: (db: SqliteDatabase, record: string) => void) {
@@ -29,7 +31,8 @@ export class OpenTransaction {
   /** These are in the journal. */
   keep(records: readonly string[]): void {
     this.#records.push(...records);
-    if (this.#records.length >= MOST_OPEN) this.commit();
+    for (const record of records) this.#length += record.length;
+    if (this.#records.length >= MOST_OPEN || this.#length >= MOST_LENGTH) this.commit();
   }
   /** As it was before the present batch. */
   undo(): void {
@@ -46,6 +49,7 @@ export class OpenTransaction {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#records = [];
+    this.#length = 0;
     this.#db.run('COMMIT');
   }
 }
