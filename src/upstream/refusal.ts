@@ -4,11 +4,16 @@ import type { UpstreamFailure } from '../contracts/provider.ts';
 const LONGEST_MESSAGE = 600;
 /** Addresses and keys that an upstream may quote in its own message. */
 const ADDRESSES = /\b(?:https?|wss?|tcp):\/\/[^\s"'<>)\]}]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\blocalhost(?::\d+)?\b|\[[0-9a-f:]*::[0-9a-f:]*\](?::\d+)?/gi;
+/** Machines by their names: with a port, or under a name that only an inner network has. */
+const HOSTS = /\b(?:[a-z0-9-]+\.)+[a-z]{2,}:\d{2,5}\b|\b(?:[a-z0-9-]+\.)+(?:internal|local|localdomain|lan|intranet|svc)\b/gi;
+/** Where a stack begins, of Node, Python or Java. */
+const STACK = /\s*\n\s*at \S|\s*\bTraceback \(most recent call last\)|\s*\n\s*File "[^"]+", line \d/;
 const SECRETS = /\b(?:sk|pk|rk|key|Bearer)[-_ ][A-Za-z0-9_*.-]{6,}/g;
 
-/** An upstream's words, fit to be shown: no address, no key, not endless. */
+/** An upstream's words, fit to be shown: no address, no key, no stack, not endless. */
 export function toShownMessage(message: string): string {
-  const text = message.replace(ADDRESSES, '[address]').replace(SECRETS, '[key]').replace(/\s+/g, ' ').trim();
+  const [said = ''] = message.split(STACK, 1);
+  const text = said.replace(ADDRESSES, '[address]').replace(HOSTS, '[address]').replace(SECRETS, '[key]').replace(/\s+/g, ' ').trim();
   return text.length > LONGEST_MESSAGE ? `${text.slice(0, LONGEST_MESSAGE)}…` : text;
 }
 
