@@ -8,6 +8,7 @@ import type { Generation } from '../pipeline/generation.ts';
 import { captureContent } from '../telemetry/capture-content.ts';
 import { ExchangeTrace } from '../telemetry/trace.ts';
 import { spread } from '../wire/collect.ts';
+import { liftAsk } from '../wire/lift-ask.ts';
 import { allHeaders, hideCredentials, remoteAddress } from './caller-headers.ts';
 import type { Gateway } from './gateway.ts';
 import { toHeaderText, toSendable } from './header-text.ts';
@@ -215,7 +216,7 @@ class ChatRequestRun {
     send(
       response,
       error.status,
-      { 'content-type': 'application/json', ...this.#idHeaders(this.#traceId), ...toErrorHeaders(error), ...this.#closing() },
+      { 'content-type': 'application/json', ...this.#idHeaders(this.#requestId()), ...toErrorHeaders(error), ...this.#closing() },
       Buffer.from(JSON.stringify(this.#door.toError(error, { requestId: this.#traceId }))),
     );
   }
@@ -232,6 +233,15 @@ class ChatRequestRun {
     if (this.#gateway.closing()) headers.connection = 'close';
     return headers;
   }
+  /** As far as the headers tell it, where the body could not be read. */
+  #requestId(): string {
+    if (this.#exchange) return this.#exchange.id;
+    try {
+      return liftAsk({}, allHeaders(this.#request)).ask.requestId ?? this.#traceId;
+    } catch {
+      return this.#traceId;
+    }
+  }
   #idHeaders(requestId: string): Record<string, string> {
     return { 'x-request-id': this.#traceId, 'x-hermes-request-id': toHeaderText(requestId) };
   }
@@ -244,7 +254,7 @@ class ChatRequestRun {
     this.#gateway.ended({
       exchange,
       traceId: this.#traceId,
-      requestId: exchange?.id ?? this.#traceId,
+      requestId: this.#requestId(),
       method: this.#request.method ?? 'POST',
       path: (this.#request.url ?? '/').split('?')[0] ?? '/',
       status,

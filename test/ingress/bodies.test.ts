@@ -35,6 +35,21 @@ describe('a request body', () => {
     assert.equal((await send(Buffer.from(chat), 'gzip')).status, 400);
     assert.equal((await send(gzipSync(chat).subarray(0, 20), 'gzip')).status, 400);
   });
+  it("that is refused is answered under the caller's request id, where a header states it", async () => {
+    for (const [id, authorization, wanted] of [
+      ['mine', `Bearer ${KEY}`, 'mine'],
+      ['mine', 'Bearer wrong', 'mine'],
+      ['x'.repeat(300), `Bearer ${KEY}`, undefined],
+    ] as const) {
+      const { status, headers } = await app.fetch('/v1/chat/completions', {
+        method: 'POST',
+        body: '{"messages":',
+        headers: { authorization, 'x-hermes-request-id': id },
+      });
+      assert.ok(status === 400 || status === 401);
+      assert.equal(headers.get('x-hermes-request-id'), wanted ?? headers.get('x-request-id'));
+    }
+  });
   it('is measured unpacked: a bomb is 413', async () => {
     const bomb = gzipSync(Buffer.alloc(20_000_000, 97));
     assert.ok(bomb.length < 64 * 1024);
