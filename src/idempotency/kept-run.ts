@@ -152,6 +152,7 @@ export class KeptRun implements Run, Rostered {
         if (left) return;
         left = true;
         stream?.cancel(reason);
+        this.#tellDecided(exchange);
         reject(reason);
         this.#leave(reason);
       });
@@ -160,9 +161,7 @@ export class KeptRun implements Run, Rostered {
         try {
           const init = this.#toAnswer(source);
           stream = init.stream;
-          // What was decided inside is known outside, too, for headers, metrics and the log.
-          exchange.route ??= this.#fork?.route;
-          exchange.session ??= this.#fork?.session;
+          this.#tellDecided(exchange);
           exchange.answer = init;
           resolve(exchange.answer as Answer);
         } catch (thrown) {
@@ -173,6 +172,12 @@ export class KeptRun implements Run, Rostered {
       };
       this.#head?.then(handOut, reject);
     });
+  }
+
+  /** What was decided inside is known outside, too, for headers, metrics and the log. */
+  #tellDecided(exchange: Exchange): void {
+    exchange.route ??= this.#fork?.route;
+    exchange.session ??= this.#fork?.session;
   }
 
   /** What can be given again; undefined while it runs, and when it was broken off. */

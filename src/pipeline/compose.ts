@@ -20,9 +20,10 @@ const NOTHING: object = Object.freeze({});
  */
 export function compose(layers: readonly Layer[], terminal: Terminal, log: Log): Pipeline {
   const active = layers.filter(({ hooks }) => hooks.handle || hooks.onChunk || hooks.onEnd);
-  const fault: LayerFault = (layer, thrown) => {
+  const fault: LayerFault = ({ layer, exchange }, thrown) => {
     if (thrown instanceof HermesError) return thrown;
-    log.error({ plugin: layer.name, err: thrown, optional: layer.optional }, layer.optional ? 'plugin threw and was skipped' : 'plugin threw');
+    const told = { request_id: exchange.id, x_request_id: exchange.trace.id, plugin: layer.name, err: thrown, optional: layer.optional };
+    log.error(told, layer.optional ? 'plugin threw and was skipped' : 'plugin threw');
     return new HermesError('plugin_error', `The plugin "${layer.name}" failed on this request; the log has the details under this request id.`, {
       cause: thrown,
     });
@@ -150,7 +151,7 @@ class Step implements Entry {
 
   async #recover(thrown: unknown): Promise<Answer> {
     const { layer, exchange, index } = this;
-    const error = this.#onion.fault(layer, thrown);
+    const error = this.#onion.fault(this, thrown);
     if (layer.optional) {
       if (!this.#called) {
         this.#called = true;

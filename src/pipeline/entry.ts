@@ -24,7 +24,7 @@ export interface Entry {
 }
 
 /** Logs what a plugin threw and gives the error that stands for it. */
-export type LayerFault = (layer: Layer, thrown: unknown) => HermesError;
+export type LayerFault = (at: Pick<Entry, 'layer' | 'exchange'>, thrown: unknown) => HermesError;
 
 /** Runs the `onEnd`s, which come inner ones first, each once; a throw turns the end into that error for the outer ones. Gives that error. */
 export async function runEnds(entries: readonly Entry[], outcome: Outcome, fault: LayerFault): Promise<HermesError | undefined> {
@@ -37,7 +37,7 @@ export async function runEnds(entries: readonly Entry[], outcome: Outcome, fault
       const result = entry.layer.hooks.onEnd?.(entry.exchange, current, entry.local);
       if (result) await result;
     } catch (thrown) {
-      const error = fault(entry.layer, thrown);
+      const error = fault(entry, thrown);
       if (entry.layer.optional) continue;
       failed = error;
       current = { ...current, status: 'failed', error };

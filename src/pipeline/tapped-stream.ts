@@ -102,7 +102,7 @@ export class TappedStream implements ChunkStream {
     try {
       return entry.layer.hooks.onChunk?.(chunk, entry.exchange, entry.local);
     } catch (thrown) {
-      const error = this.#fault(entry.layer, thrown);
+      const error = this.#fault(entry, thrown);
       if (!entry.layer.optional) throw error;
       this.#taps = this.#taps.filter((other) => other !== entry);
       return chunk;

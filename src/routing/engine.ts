@@ -49,10 +49,13 @@ export function createEngine(parts: EngineParts): RouteEngine {
     };
   }
   /** A tool continuation keeps its turn's model, unless it names another. */
-  function continued(subject: RouteSubject): RouteDecision | undefined {
+  function continued(subject: RouteSubject): RouteDecision | undefined | Promise<RouteDecision | undefined> {
+    const checked = (decision: RouteDecision | undefined): RouteDecision | undefined => {
+      if (decision) checkModel(decision.model, 'model', subject.principal, config, allows);
+      return decision;
+    };
     const decision = turns?.recall(subject, config);
-    if (decision) checkModel(decision.model, 'model', subject.principal, config, allows);
-    return decision;
+    return decision instanceof Promise ? decision.then(checked) : checked(decision);
   }
   function explicitDecision(subject: RouteSubject): RouteDecision | undefined {
     const entry = namedModel(subject, config, allows);
@@ -72,12 +75,15 @@ export function createEngine(parts: EngineParts): RouteEngine {
         turns?.remember(exchange, decision);
         return decision;
       };
+      const byRules = (): RouteDecision | Promise<RouteDecision> => {
+        const arm = armFor(exchange);
+        const decided = (rule: CompiledRule | undefined) => settled(decisionOf(rule, arm, exchange), takesAll(rule));
+        const rule = rulesOf(arm).first(new RouteQuestion(exchange, environment.now()));
+        return rule instanceof Promise ? rule.then(decided) : decided(rule);
+      };
       const known = explicitDecision(exchange) ?? continued(exchange);
-      if (known) return settled(known);
-      const arm = armFor(exchange);
-      const decided = (rule: CompiledRule | undefined) => settled(decisionOf(rule, arm, exchange), takesAll(rule));
-      const rule = rulesOf(arm).first(new RouteQuestion(exchange, environment.now()));
-      return rule instanceof Promise ? rule.then(decided) : decided(rule);
+      if (known instanceof Promise) return known.then((turn) => (turn ? settled(turn) : byRules()));
+      return known ? settled(known) : byRules();
     },
     async explain(subject) {
       const explicit = explicitDecision(subject);
@@ -85,7 +91,7 @@ export function createEngine(parts: EngineParts): RouteEngine {
         const how = subject.ask.preferModel !== undefined && subject.ask.preferModel !== 'auto' ? 'prefer_model' : 'model';
         return { decision: explicit, rule: explicit.rule, why: `${how} names ${explicit.model}, so the rules are skipped`, earlier: [] };
       }
-      const turn = continued(subject);
+      const turn = await continued(subject);
       if (turn) return { decision: turn, rule: turn.rule, why: 'a tool continuation keeps what its turn was decided by', earlier: [] };
       const arm = armFor(subject);
       const { rule, verdict, earlier } = await rulesOf(arm).firstWithReasons(new RouteQuestion(subject, environment.now()));

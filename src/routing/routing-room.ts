@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { ColdStore } from '../contracts/cold-store.ts';
 import type { Config, RuleConfig } from '../contracts/config.ts';
+import type { HotStore } from '../contracts/hot-store.ts';
 import type { Matcher } from '../contracts/matcher.ts';
 import type { RouteEngine, RoutingRoom } from '../contracts/routing.ts';
 import type { Environment, Log, Metrics } from '../contracts/telemetry.ts';
@@ -13,7 +14,7 @@ import { createEngine } from './engine.ts';
 import { type LintCode, type LintSource, lintRules } from './lint.ts';
 import { createRouteStatistics } from './route-statistics.ts';
 import { type CompiledRule, RuleSet } from './rule-set.ts';
-import { TurnDecisions } from './turn-decisions.ts';
+import { type SharedDecisions, TurnDecisions } from './turn-decisions.ts';
 
 export interface RoutingDeps {
   /** The folder src/routing/matchers, and what plugins add. Looked at when rules are compiled. */
@@ -27,8 +28,9 @@ export interface RoutingDeps {
   fetchJson?: FetchJson;
   /** Takes out of a question what must not leave for an embedding service. */
   veil?: (config: Config, text: string) => string;
-  /** Keeps example vectors over restarts. */
+  /** Keeps example vectors over restarts, and how turns were decided where no hot store is shared. */
   cold?: Pick<ColdStore, 'getValue' | 'setValue'>;
+  hot?: Pick<HotStore, 'shared' | 'get' | 'set'>;
 }
 
 const TOLD_ON_LOAD: ReadonlySet<LintCode> = new Set(['unreachable', 'shadowed', 'duplicate']);
@@ -44,11 +46,19 @@ function lintSourceOf(config: Config, rules: readonly CompiledRule[]): LintSourc
   };
 }
 
+/** Tools that people run take their time. */
+const CONTINUED_WITHIN_MS = 86_400_000;
+
+function sharedBy({ hot, cold, environment }: RoutingDeps): SharedDecisions | undefined {
+  if (hot?.shared) return { get: (key) => hot.get(key), set: (key, value) => hot.set(key, value, CONTINUED_WITHIN_MS) };
+  return cold && { get: (key) => cold.getValue(key), set: (key, value) => cold.setValue(key, value, environment.now() + CONTINUED_WITHIN_MS) };
+}
+
 /** Engines of the configurations and rule lists in use; embedders, vectors and breakers outlive a reload. */
 export function createRoutingRoom(deps: RoutingDeps): RoutingRoom {
   const engines = new WeakMap<Config, RouteEngine>();
   const vectors = new LRUCache<string, VectorCache>({ max: 8 });
-  const turns = new TurnDecisions();
+  const turns = new TurnDecisions(sharedBy(deps));
   const sets = new WeakMap<Config, WeakMap<readonly RuleConfig[], RuleSet>>();
   const statistics = createRouteStatistics(deps);
   const failures = deps.metrics.counter('hermes_embedding_failures_total', 'Times that rules by meaning were skipped because the embedding service failed.', [

@@ -91,6 +91,7 @@ describe('the onion', () => {
       const answer = await pipelineOf([plugin], whole, lines)(makeExchange());
       assert.equal(answer.status, 200, when);
       assert.equal(lines[0]?.message, 'plugin threw and was skipped');
+      assert.ok((lines[0] as unknown as { request_id?: string }).request_id);
     }
   });
 });

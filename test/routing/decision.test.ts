@@ -157,6 +157,35 @@ describe('a tool continuation in a session', () => {
     await decideIn('s5', { messages: user('hello'), caller: { userLevel: 'vip' } });
     assert.equal(await ruleOf('s5', { messages: [...user('other'), call, result] }), 'rest');
   });
+  it('does so on another instance and after a restart, by the shared hot store, else by the cold one; nothing that was said is there', async () => {
+    const rules = [rule('vip', { user_level: 'vip' }, { model: 'm_b' }), rule('rest', '.*')];
+    for (const shared of [true, false]) {
+      const kept = new Map<string, string>();
+      let away = false;
+      const store = {
+        shared,
+        get: async (key: string) => (away ? Promise.reject(new Error('away')) : kept.get(key)),
+        getValue: async (key: string) => kept.get(key),
+        set: async (key: string, value: string) => Boolean(kept.set(key, value)),
+        setValue: async (key: string, value: string) => Boolean(kept.set(key, value)),
+      };
+      const instance = () => routing(rules, {}, shared ? { hot: store } : { hot: store, cold: store }).engine;
+      const decide = (engine: ReturnType<typeof instance>, session: string, given: Asking) =>
+        engine.decide(Object.assign(asking({ ...given, request: { tools, ...given.request } }), { session: turn(session) }));
+      const [one, two] = [instance(), instance()];
+      const begun = await decide(one, 's1', { messages: user('hello'), caller: { userLevel: 'vip' } });
+      assert.deepEqual(await decide(two, 's1', { messages: [...user('hello'), call, result] }), begun);
+      // The next turn is decided there; what is known here is older.
+      const later = await decide(two, 's1', { messages: user('more'), request: { tools, model: 'm_b' } });
+      assert.deepEqual(await decide(one, 's1', { messages: [...user('more'), call, result] }), later);
+      assert.equal((await decide(instance(), 's2', { messages: [...user('hello'), call, result] })).rule, 'rest');
+      assert.doesNotMatch(JSON.stringify([...kept]), /hello|more|s1/);
+      for (const key of kept.keys()) kept.set(key, '{"turn":');
+      assert.equal((await decide(instance(), 's1', { messages: [...user('more'), call, result] })).rule, 'rest');
+      away = true;
+      if (shared) assert.equal((await decide(instance(), 's1', { messages: [...user('more'), call, result] })).rule, 'rest');
+    }
+  });
 });
 
 describe('on load', () => {
