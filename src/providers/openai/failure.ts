@@ -12,7 +12,7 @@ interface Said {
 
 /** The window is exceeded, in the words of OpenAI, vLLM, llama.cpp, Ollama, Mistral, DashScope, GLM and routers in between. */
 const OVERFLOW =
-  /context_length_exceeded|context[ _](?:window|length|size)|maximum (?:context|input|prompt|sequence)|max_model_len|too many (?:input )?tokens|(?:prompt|input|request|messages?)(?: \S+){0,3} (?:is|are) too (?:long|large)|reduce the length|exceeds? (?:the )?(?:model'?s? )?(?:max|token limit|limit of \d+ tokens|available context)|range of input length|input length.{0,40}exceed|tokens?.{0,30}exceed|上下文.{0,10}(?:超|过长)|超(?:出|过).{0,12}(?:上下文|最大长度|token|长度)|输入.{0,6}过长/i;
+  /context_length_exceeded|context[ _](?:window|length|size)|maximum (?:context|input|prompt|sequence)|max_model_len|too many (?:input )?tokens|(?:prompt|input|request|messages?)(?: \S+){0,3} (?:is|are) too (?:long|large)|reduce the length|(?:request|prompt|input)(?: tokens?)?(?: length)? too (?:long|large)|max_new_tokens\W{0,3} must be <=|token count.{0,60}supports? up to|exceed(?:s|ed)? (?:the )?(?:model'?s? )?(?:max|token limit|limit of \d+ tokens|available context)|range of input length|input length.{0,40}exceed|tokens?.{0,30}exceed|上下文.{0,10}(?:超|过长)|超(?:出|过).{0,12}(?:上下文|最大长度|token|长度)|(?:输入|prompt|token).{0,6}(?:过长|超长|超过)/i;
 const QUOTA =
   /insufficient_quota|credit_balance_exhausted|billing_(?:hard_limit|not_active)|exceeded your current quota|insufficient[ _](?:balance|credits?|funds|quota)|(?:balance|credits?|quota) (?:is |are |has been |have been )?(?:exhausted|insufficient|used up|too low)|arrearage|overdue.{0,10}payment|余额不足|欠费|额度(?:不足|已用)/i;
 const POLICY =
@@ -46,7 +46,7 @@ function kindOf(status: number, said: Said): FailureKind {
   const words = `${said.code ?? ''} ${said.type} ${said.message}`;
   if (status === 402 || ((status === 400 || status === 403 || status === 429) && QUOTA.test(words))) return 'quota';
   if (status === 429) return tooLargeByItself(said.message) ? 'context_overflow' : 'rate_limited';
-  if (status === 408) return 'timeout';
+  if (status === 408 || status === 504) return 'timeout';
   if (status === 409) return 'conflict';
   if (status === 401) return 'auth';
   if (status >= 500 || status < 400) return status >= 500 && status < 502 && OVERFLOW.test(words) ? 'context_overflow' : 'overloaded';
