@@ -12,7 +12,11 @@ export interface LoadedPlugin {
   file: string | undefined;
   /** It took the place of hermes' own plugin of that name. */
   replaces: boolean;
+  /** Where that one stood, if this one wants to stand elsewhere: the others, which name it, keep their places. */
+  stood?: Place;
 }
+
+export type Place = Pick<Plugin, 'before' | 'after'>;
 
 /** A plugin file that cannot be used; the message names the file and says why. */
 export class PluginLoadError extends Error {
@@ -36,9 +40,7 @@ export async function loadPlugins(directory: string): Promise<LoadedPlugin[]> {
     const plugin = await loadUserPlugin(file);
     const before = loaded.get(plugin.name);
     if (before?.file) throw new PluginLoadError(file, `the name "${plugin.name}" is taken by ${before.file}`);
-    // A replacement stands where the one it replaces stood, unless it says otherwise.
-    const place = before && plugin.before === undefined && plugin.after === undefined ? { ...plugin, ...placeOf(before.plugin) } : plugin;
-    loaded.set(plugin.name, { plugin: place, file, replaces: before !== undefined });
+    loaded.set(plugin.name, before ? replacement(plugin, file, placeOf(before.plugin)) : { plugin, file, replaces: false });
   }
   return [...loaded.values()];
 }
@@ -49,7 +51,13 @@ export async function hasUserPlugins(): Promise<(directory: string) => boolean> 
   return (directory) => userFiles(directory, own).length > 0;
 }
 
-function placeOf(plugin: Plugin<unknown, object>): Pick<Plugin, 'before' | 'after'> {
+/** It stands where the one it replaces stood, unless it says otherwise. */
+function replacement(plugin: Plugin<unknown, object>, file: string, stood: Place): LoadedPlugin {
+  const elsewhere = plugin.before !== undefined || plugin.after !== undefined;
+  return elsewhere ? { plugin, file, replaces: true, stood } : { plugin: { ...plugin, ...stood }, file, replaces: true };
+}
+
+function placeOf(plugin: Plugin<unknown, object>): Place {
   return { ...(plugin.before ? { before: plugin.before } : {}), ...(plugin.after ? { after: plugin.after } : {}) };
 }
 

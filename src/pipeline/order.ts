@@ -1,4 +1,4 @@
-import type { LoadedPlugin } from './load-plugins.ts';
+import type { LoadedPlugin, Place } from './load-plugins.ts';
 
 /** Where a plugin that says nothing stands: right after limits, before the session is recalled. */
 const DEFAULT_PLACE = 'limits';
@@ -20,6 +20,7 @@ export function orderPlugins(plugins: readonly LoadedPlugin[], explicit: readonl
     place(ordered, ready);
     waiting = waiting.filter((other) => other !== ready);
   }
+  for (const loaded of plugins) if (loaded.stood) move(ordered, loaded);
   return rearrange(ordered, explicit);
 }
 
@@ -27,8 +28,8 @@ function list(value: string | string[] | undefined): string[] {
   return value === undefined ? [] : [value].flat();
 }
 
-function anchors({ plugin, file, replaces }: LoadedPlugin): string[] {
-  const named = [...list(plugin.after), ...list(plugin.before)];
+function anchors({ plugin, file, replaces, stood = plugin }: LoadedPlugin): string[] {
+  const named = [...list(stood.after), ...list(stood.before)];
   return named.length === 0 && file && !replaces ? [DEFAULT_PLACE] : named;
 }
 
@@ -37,11 +38,17 @@ function checkNames(who: string, wanted: readonly string[], known: readonly stri
     if (!known.includes(name)) throw new Error(`${who} names the plugin "${name}", which does not exist; there are ${known.join(', ')}`);
 }
 
-function place(ordered: LoadedPlugin[], loaded: LoadedPlugin): void {
+/** From where the one stood that it replaces to where it wants to stand. */
+function move(ordered: LoadedPlugin[], loaded: LoadedPlugin): void {
+  ordered.splice(ordered.indexOf(loaded), 1);
+  place(ordered, loaded, loaded.plugin);
+}
+
+function place(ordered: LoadedPlugin[], loaded: LoadedPlugin, wanted: Place = loaded.stood ?? loaded.plugin): void {
   const { plugin, file, replaces } = loaded;
   const at = (name: string): number => ordered.findIndex((other) => other.plugin.name === name);
-  const after = list(plugin.after).map(at);
-  const before = list(plugin.before).map(at);
+  const after = list(wanted.after).map(at);
+  const before = list(wanted.before).map(at);
   if (after.length === 0 && before.length === 0) {
     if (!file || replaces) ordered.push(loaded);
     else ordered.splice(endOfGroup(ordered, at(DEFAULT_PLACE)), 0, loaded);
