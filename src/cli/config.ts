@@ -1,5 +1,11 @@
 import type { Command } from 'commander';
+import { createHouse } from '../app/house.ts';
 import { createConfigReader } from '../app/read-config.ts';
+import type { Registries } from '../app/registries.ts';
+import { withoutStores } from '../app/without-stores.ts';
+import type { Config } from '../contracts/config.ts';
+import { createLog } from '../telemetry/log.ts';
+import { createMetrics } from '../telemetry/metrics.ts';
 import { CommandFailed } from './command-failed.ts';
 import { lintFile } from './lint-file.ts';
 
@@ -13,8 +19,22 @@ export function registerConfigCommands(program: Command): void {
       const { registries, read } = await createConfigReader({ file });
       const { config: loaded, warnings } = read();
       for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
+      await checkPlugins(loaded, registries);
       const broken = lintFile(loaded.file, registries.matchers).filter(({ level }) => level === 'error');
       if (broken.length > 0) throw new CommandFailed(broken.map(({ rule, line, message }) => `${loaded.file}:${line ?? 0} ${rule}: ${message}`).join('\n'));
       process.stdout.write(`${loaded.file}: good (${loaded.registry.models.size} models, ${loaded.route_rules.length} rules, ${loaded.tools.length} tools)\n`);
     });
+}
+
+/** Plugins are loaded and set up as at a start, with nothing else: their files, their settings, their order, and what they add. */
+async function checkPlugins(config: Config, registries: Registries): Promise<void> {
+  try {
+    const house = await createHouse(
+      { config: withoutStores(config, { tools: false }), log: createLog('error', process.stderr), metrics: createMetrics() },
+      registries,
+    );
+    await house.close();
+  } catch (cause) {
+    throw new CommandFailed(`${config.file}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+  }
 }
