@@ -39,7 +39,7 @@ export function toMessage(notice: BudgetNotice, format: 'json' | 'feishu' | 'din
   const when = period === 'day' ? `on ${day}` : `in ${day.slice(0, 7)}`;
   const effect = action === 'refuse' ? 'requests are refused' : `dearer models are replaced by ${switch_to}`;
   const of = service ?? user ?? key ?? project;
-  const text = `hermes: the budget ${budget} of ${of} is used up ${when}: ${usd.toFixed(2)} of ${limit_usd.toFixed(2)} USD. For the rest of the ${period} ${effect}.`;
+  const text = `hermes: the budget ${budget} of ${of} is used up ${when}: ${toCents(usd)} of ${toCents(limit_usd)} USD. For the rest of the ${period} ${effect}.`;
   switch (format) {
     case 'json':
       return notice;
@@ -125,4 +125,9 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
       resolve();
     }
   });
+}
+
+/** Cents, or as many digits as a smaller sum needs. */
+function toCents(usd: number): string {
+  return usd > 0 && usd < 0.01 ? usd.toFixed(9).replace(/0+$/, '') : usd.toFixed(2);
 }

@@ -128,12 +128,10 @@ const failover = z.strictObject({
     .enum(['none', 'session'])
     .optional()
     .meta({ description: '`session` keeps a session on its upstream (prompt caches) while that is healthy.', default: FAILOVER_DEFAULTS.affinity }),
-  hedge_ms: milliseconds()
-    .optional()
-    .meta({
-      description: 'Of an `urgent` request: milliseconds without content after which a second upstream is asked as well; 0 is never.',
-      default: FAILOVER_DEFAULTS.hedge_ms,
-    }),
+  hedge_ms: milliseconds().optional().meta({
+    description: 'Of an `urgent` request: milliseconds without content after which a second upstream is asked as well; 0 is never.',
+    default: FAILOVER_DEFAULTS.hedge_ms,
+  }),
   commit: z.enum(['content', 'complete']).optional().meta({
     description: '`complete`: a stream is sent only when it is whole, so that one cut half-way can begin anew elsewhere.',
     default: FAILOVER_DEFAULTS.commit,

@@ -82,7 +82,8 @@ function withoutOwn(body: Readonly<Record<string, unknown>>): Record<string, unk
 
 function toText(value: unknown, name: string): string {
   if (typeof value !== 'string' || value === '') throw new HermesError('invalid_value', `'${name}' must be a non-empty string.`, { param: name });
-  if (value.length > MAX_LENGTH || CONTROL.test(value))
+  // Code points, as people count; they are only counted where there may be too many.
+  if ((value.length > MAX_LENGTH && [...value].length > MAX_LENGTH) || CONTROL.test(value))
     throw new HermesError('invalid_value', `'${name}' must be at most ${MAX_LENGTH} characters, none of them control characters.`, { param: name });
   return value;
 }

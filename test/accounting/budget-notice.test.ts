@@ -27,6 +27,7 @@ describe('the message of a crossed budget', () => {
     assert.deepEqual(toMessage(notice, 'feishu'), { msg_type: 'text', content: { text } });
     assert.deepEqual(toMessage(notice, 'dingtalk'), { msgtype: 'text', text: { content: text } });
     assert.deepEqual(toMessage(notice, 'slack'), { text });
+    assert.match(JSON.stringify(toMessage({ ...notice, usd: 0.0105, limit_usd: 0.001 }, 'slack')), /: 0\.01 of 0\.001 USD/);
     const refusing = { ...notice, service: null, project: 'shop', switch_to: null, action: 'refuse' as const, period: 'month' as const };
     assert.deepEqual(toMessage(refusing, 'slack'), {
       text: 'hermes: the budget b of shop is used up in 2026-11: 50.50 of 50.00 USD. For the rest of the month requests are refused.',
