@@ -4,6 +4,7 @@ import { createConfigReader } from '../app/read-config.ts';
 import type { Registries } from '../app/registries.ts';
 import { withoutStores } from '../app/without-stores.ts';
 import type { Config } from '../contracts/config.ts';
+import { hasUserPlugins } from '../pipeline/load-plugins.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -19,11 +20,16 @@ export function registerConfigCommands(program: Command): void {
       const { registries, read } = await createConfigReader({ file });
       const { config: loaded, warnings } = read();
       for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
-      await checkPlugins(loaded, registries);
+      if (await namesPlugins(loaded)) await checkPlugins(loaded, registries);
       const broken = lintFile(loaded.file, registries.matchers).filter(({ level }) => level === 'error');
       if (broken.length > 0) throw new CommandFailed(broken.map(({ rule, line, message }) => `${loaded.file}:${line ?? 0} ${rule}: ${message}`).join('\n'));
       process.stdout.write(`${loaded.file}: good (${loaded.registry.models.size} models, ${loaded.route_rules.length} rules, ${loaded.tools.length} tools)\n`);
     });
+}
+
+/** Only then it takes the second that setting up takes. */
+async function namesPlugins({ pipeline, plugins }: Config): Promise<boolean> {
+  return pipeline.order.length > 0 || Object.keys(plugins).length > 0 || (await hasUserPlugins())(pipeline.plugins_dir);
 }
 
 /** Plugins are loaded and set up as at a start, with nothing else: their files, their settings, their order, and what they add. */
