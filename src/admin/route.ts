@@ -42,7 +42,7 @@ export function limitOf(query: URLSearchParams): number {
 export function countOf(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
   if (text === null || text === '') return undefined;
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new HermesError('invalid_value', `'${name}' must be a whole number from 1.`, { param: name });
+  if (!/^[1-9]\d{0,14}$/.test(text)) throw new HermesError('invalid_value', `'${name}' must be a whole number from 1.`, { param: name });
   return Number(text);
 }
 

@@ -1,14 +1,11 @@
 import type { Command } from 'commander';
-import { createHouse } from '../app/house.ts';
 import { createConfigReader } from '../app/read-config.ts';
 import type { Registries } from '../app/registries.ts';
-import { withoutStores } from '../app/without-stores.ts';
 import type { Config } from '../contracts/config.ts';
 import { hasUserPlugins } from '../pipeline/load-plugins.ts';
-import { createLog } from '../telemetry/log.ts';
-import { createMetrics } from '../telemetry/metrics.ts';
 import { CommandFailed } from './command-failed.ts';
 import { lintFile } from './lint-file.ts';
+import { createQuietHouse } from './quiet-house.ts';
 
 export function registerConfigCommands(program: Command): void {
   const config = program.command('config').description('Look at the configuration without starting.');
@@ -32,14 +29,10 @@ async function namesPlugins({ pipeline, plugins }: Config): Promise<boolean> {
   return pipeline.order.length > 0 || Object.keys(plugins).length > 0 || (await hasUserPlugins())(pipeline.plugins_dir);
 }
 
-/** Plugins are loaded and set up as at a start, with nothing else: their files, their settings, their order, and what they add. */
+/** Their files, their settings, their order, and what they add. */
 async function checkPlugins(config: Config, registries: Registries): Promise<void> {
   try {
-    const house = await createHouse(
-      { config: withoutStores(config, { tools: false }), log: createLog('error', process.stderr), metrics: createMetrics() },
-      registries,
-    );
-    await house.close();
+    await (await createQuietHouse(config, registries)).close();
   } catch (cause) {
     throw new CommandFailed(`${config.file}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
   }

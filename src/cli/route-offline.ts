@@ -1,13 +1,11 @@
-import { createHouse, type House, systemEnvironment } from '../app/house.ts';
+import { type House, systemEnvironment } from '../app/house.ts';
 import { createConfigReader } from '../app/read-config.ts';
-import { withoutStores } from '../app/without-stores.ts';
 import type { LoadOptions } from '../config/load.ts';
 import type { Config, Priority } from '../contracts/config.ts';
 import type { Principal } from '../contracts/exchange.ts';
 import type { RouteSubject } from '../contracts/routing.ts';
 import type { RecordedRequest } from '../routing/recorded-traffic.ts';
-import { createLog } from '../telemetry/log.ts';
-import { createMetrics } from '../telemetry/metrics.ts';
+import { createQuietHouse } from './quiet-house.ts';
 
 /** May do everything: the question is what the rules do. */
 export const ANYBODY: Principal = {
@@ -28,8 +26,7 @@ export const ANYBODY: Principal = {
 export async function withRules<T>(options: LoadOptions, work: (house: House, config: Config) => Promise<T>, now?: () => number): Promise<T> {
   const { registries, read } = await createConfigReader(options);
   const environment = now ? { ...systemEnvironment, now } : systemEnvironment;
-  const config = withoutStores(read().config, { tools: false });
-  const house = await createHouse({ config, log: createLog('error', process.stderr), metrics: createMetrics(), environment }, registries);
+  const house = await createQuietHouse(read().config, registries, environment);
   try {
     return await work(house, house.generation().config);
   } finally {

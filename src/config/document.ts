@@ -60,7 +60,7 @@ function joinLists(document: Document.Parsed): void {
   const { contents } = document;
   if (!isMap(contents)) return;
   const lists = new Map<unknown, YAMLSeq>();
-  const joined = new Set<unknown>();
+  const joined = new Set<Scalar>();
   for (const { key, value } of contents.items) {
     if (!isScalar(key) || !isSeq(value)) continue;
     const list = lists.get(key.value);
@@ -70,8 +70,8 @@ function joinLists(document: Document.Parsed): void {
       joined.add(key);
     }
   }
-  const starts = new Set([...joined].map((key) => (isNode(key) ? key.range?.[0] : undefined)));
-  contents.items = contents.items.filter(({ key }) => !joined.has(key));
+  const starts = new Set([...joined].map(({ range }) => range?.[0]));
+  contents.items = contents.items.filter(({ key }) => !(isScalar(key) && joined.has(key)));
   document.errors = document.errors.filter(({ code, pos }) => code !== 'DUPLICATE_KEY' || !starts.has(pos[0]));
 }
 

@@ -5,8 +5,8 @@ import { bytes, captured, decimal, environmentName, flag, milliseconds, text, wh
 
 function isNetwork(entry: string): boolean {
   const [address = '', bits, ...more] = entry.split('/');
-  const longest = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
-  return longest > 0 && more.length === 0 && (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= longest));
+  const longest = isIP(address) === 6 ? 128 : 32;
+  return isIP(address) !== 0 && more.length === 0 && (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= longest));
 }
 
 export const server = z

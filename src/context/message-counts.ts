@@ -45,11 +45,17 @@ export class MessageCounts {
     if (ready !== undefined) return ready;
     const own = keptOf(message)?.message ?? message;
     const counts = this.#find(own) ?? this.#note(own);
-    counts.tokens[scale.encoding] ??= this.#count(own, scale.encoding).then((tokens) => {
-      counts.tokens[scale.encoding] = tokens;
-      return tokens;
+    const counting = counts.tokens[scale.encoding] ?? this.#countInto(counts, own, scale.encoding);
+    return Promise.resolve(counting).then((tokens) => scaled(tokens, scale));
+  }
+
+  #countInto({ tokens }: Counts, message: ChatMessage, encoding: Encoding): Promise<number> {
+    const counting = this.#count(message, encoding).then((count) => {
+      tokens[encoding] = count;
+      return count;
     });
-    return Promise.resolve(counts.tokens[scale.encoding]).then((tokens = 0) => scaled(tokens, scale));
+    tokens[encoding] = counting;
+    return counting;
   }
 
   /** Notes nothing: the store keeps the count. */

@@ -32,7 +32,7 @@ export function toBodyBytes(exchange: Exchange, answer: Answer, door: Door, herm
   if (!adds && raw?.form === door.form) return raw.bytes;
   const { view } = answer;
   if (!isCompletion(view)) return Buffer.from(typeof view === 'string' ? view : stringifyJson(view ?? null));
-  if (adds && raw?.form === 'openai-chat' && door.form === raw.form && !Object.keys(more).some((name) => name in view)) return appendMembers(raw.bytes, more);
+  if (raw?.form === 'openai-chat' && door.form === raw.form && !Object.keys(more).some((name) => name in view)) return appendMembers(raw.bytes, more);
   const body = door.toBody(view, facts, exchange);
   return Buffer.from(stringifyJson(adds && isRecord(body) ? { ...body, ...more } : body));
 }

@@ -7,7 +7,7 @@ import { isRecord } from '../wire/json.ts';
 import { newestUserText } from '../wire/newest-user-text.ts';
 
 interface Decided {
-  /** A digest of the turn's text: enough to tell one turn from another, and nothing that anybody said. */
+  /** A digest of how the turn's text begins: enough to tell one turn from another, and nothing that anybody said. */
   turn: string;
   decision: RouteDecision;
 }
@@ -18,6 +18,8 @@ export interface SharedDecisions {
 }
 /** Sessions that may come back with tool results at any one time. */
 const MAX_SESSIONS = 10_000;
+/** Characters of a turn's text that are looked at. */
+const TEXT_LOOKED_AT = 500;
 
 /**
  * How turns that may be continued with tool results were decided: the continuation keeps the turn's model although it names
@@ -37,7 +39,10 @@ export class TurnDecisions {
     const { session, request } = subject;
     if (!session || !request.tools?.length) return;
     const key = keyOf(session);
-    const decided: Decided = { turn: digest(newestUserText(request.messages)), decision };
+    const decided: Decided = { turn: turnOf(request), decision };
+    const known = this.#sessions.get(key);
+    // A continuation, decided by what is there.
+    if (known?.turn === decided.turn && known.decision === decision) return;
     this.#sessions.set(key, decided);
     this.#shared?.set(key, JSON.stringify(decided)).catch(() => undefined);
   }
@@ -47,14 +52,20 @@ export class TurnDecisions {
     const { session, request } = subject;
     if (!session || request.messages.at(-1)?.role !== 'tool') return undefined;
     const key = keyOf(session);
-    const turn = digest(newestUserText(request.messages));
+    const turn = turnOf(request);
     const fits = (decided: Decided | undefined): RouteDecision | undefined =>
       decided?.turn === turn && config.registry.models.has(decided.decision.model) ? decided.decision : undefined;
+    const fetched = (text: string | undefined): RouteDecision | undefined => {
+      const decided = fromText(text);
+      const decision = fits(decided);
+      if (decided && decision) this.#sessions.set(key, decided);
+      return decision;
+    };
     return (
       fits(this.#sessions.get(key)) ??
       this.#shared
         ?.get(key)
-        .then((text) => fits(fromText(text)))
+        .then(fetched)
         .catch(() => undefined)
     );
   }
@@ -70,6 +81,9 @@ function fromText(text: string | undefined): Decided | undefined {
 
 function keyOf({ project, id }: { project: string; id: string }): string {
   return `route:${encodeURIComponent(project)}:${digest(id)}`;
+}
+function turnOf({ messages }: RouteSubject['request']): string {
+  return digest(newestUserText(messages).slice(0, TEXT_LOOKED_AT));
 }
 function digest(text: string): string {
   return createHash('sha256').update(text).digest('base64url');

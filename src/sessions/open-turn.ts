@@ -14,7 +14,7 @@ import { type KeepResponse, toRecord } from './kept-responses.ts';
 import type { LateTurns } from './late-turns.ts';
 import type { SessionName } from './session-name.ts';
 import type { SessionReader } from './session-reader.ts';
-import { bare, type Marks, type SessionState, toStored } from './session-state.ts';
+import { bare, type Marks, type SessionState, withMarks } from './session-state.ts';
 import { storeAway } from './store-away.ts';
 
 export interface TurnDeps {
@@ -123,7 +123,7 @@ export class SessionOpenTurn implements OpenTurn {
   }
 
   async #count(message: ChatMessage, tokens: number | Promise<number> = this.#deps.context.countStored(message), marks?: Marks): Promise<StoredMessage> {
-    return toStored(message, await tokens, marks);
+    return withMarks(message, await tokens, marks);
   }
 
   /** Durable when it resolves; gives the new version, or undefined where another try of the same request came first. */

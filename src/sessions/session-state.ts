@@ -17,14 +17,14 @@ export const EMPTY: SessionState = Object.freeze({ version: 0, system: [], messa
 
 /** Without cold's sequence number. */
 export function bare({ message, tokens, partial, degraded }: StoredMessage): StoredMessage {
-  return toStored(message, tokens, { partial, degraded });
+  return withMarks(message, tokens, { partial, degraded });
 }
 
 export interface Marks {
   partial?: boolean | undefined;
   degraded?: boolean | undefined;
 }
-export function toStored(message: ChatMessage, tokens: number, { partial, degraded }: Marks = {}): StoredMessage {
+export function withMarks(message: ChatMessage, tokens: number, { partial, degraded }: Marks = {}): StoredMessage {
   const stored: StoredMessage = { message, tokens };
   if (partial) stored.partial = true;
   if (degraded) stored.degraded = true;

@@ -35,13 +35,13 @@ interface Recalled extends ChatMessage {
   [CONTENT]?: string | undefined;
 }
 
-export function recall(kept: KeptMessage): ChatMessage {
+export function recall(kept: Kept): ChatMessage {
   const { message, tokens } = kept;
   const { role, content } = message;
   // The symbols first: a member that is added to a spread object gives it a shape of its own in Node 20 (1 µs, and every access after).
   const copy: Recalled =
     isPlain(kept) && typeof content === 'string'
-      ? { [KEPT]: kept, [TEXT]: textOf(kept), [TOKENS]: tokens, [ROLE]: role, [CONTENT]: content, role, content }
+      ? { [KEPT]: kept, [TEXT]: kept[TEXT], [TOKENS]: tokens, [ROLE]: role, [CONTENT]: content, role, content }
       : // Said for all: where copies are spread over each other, one's symbols must not vouch for another.
         { [KEPT]: kept, [TEXT]: undefined, [TOKENS]: undefined, [ROLE]: undefined, [CONTENT]: undefined, ...copyMessage(message) };
   return copy;
@@ -56,9 +56,6 @@ export function writeRecalled(value: unknown): string {
 
 function writeOnce(copy: ChatMessage, kept: Kept): string {
   kept[TEXT] ??= stringifyJson(copy);
-  return kept[TEXT];
-}
-function textOf(kept: Kept): string | undefined {
   return kept[TEXT];
 }
 

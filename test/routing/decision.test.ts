@@ -161,20 +161,26 @@ describe('a tool continuation in a session', () => {
     const rules = [rule('vip', { user_level: 'vip' }, { model: 'm_b' }), rule('rest', '.*')];
     for (const shared of [true, false]) {
       const kept = new Map<string, string>();
-      let away = false;
+      let [puts, away] = [0, false];
+      const put = async (key: string, value: string): Promise<boolean> => {
+        puts++;
+        return Boolean(kept.set(key, value));
+      };
       const store = {
         shared,
         get: async (key: string) => (away ? Promise.reject(new Error('away')) : kept.get(key)),
         getValue: async (key: string) => kept.get(key),
-        set: async (key: string, value: string) => Boolean(kept.set(key, value)),
-        setValue: async (key: string, value: string) => Boolean(kept.set(key, value)),
+        set: put,
+        setValue: put,
       };
       const instance = () => routing(rules, {}, shared ? { hot: store } : { hot: store, cold: store }).engine;
       const decide = (engine: ReturnType<typeof instance>, session: string, given: Asking) =>
         engine.decide(Object.assign(asking({ ...given, request: { tools, ...given.request } }), { session: turn(session) }));
       const [one, two] = [instance(), instance()];
       const begun = await decide(one, 's1', { messages: user('hello'), caller: { userLevel: 'vip' } });
-      assert.deepEqual(await decide(two, 's1', { messages: [...user('hello'), call, result] }), begun);
+      const writes = puts;
+      for (let round = 0; round < 2; round++) assert.deepEqual(await decide(two, 's1', { messages: [...user('hello'), call, result] }), begun);
+      assert.equal(puts, writes, 'a continuation writes nothing');
       // The next turn is decided there; what is known here is older.
       const later = await decide(two, 's1', { messages: user('more'), request: { tools, model: 'm_b' } });
       assert.deepEqual(await decide(one, 's1', { messages: [...user('more'), call, result] }), later);
