@@ -1,3 +1,4 @@
+import { parseLocalTool } from '../config/local-tool.ts';
 import type { Config } from '../contracts/config.ts';
 import type { Matcher } from '../contracts/matcher.ts';
 import type { Provider } from '../contracts/provider.ts';
@@ -6,7 +7,7 @@ import type { Log, Metrics } from '../contracts/telemetry.ts';
 import type { Terminal } from '../pipeline/compose.ts';
 import { createGeneration, type Generation } from '../pipeline/generation.ts';
 import type { LoadedPlugin } from '../pipeline/load-plugins.ts';
-import { checkAdded } from './read-config.ts';
+import { checkAdded, warnOfMissingTools } from './read-config.ts';
 import type { Registries } from './registries.ts';
 
 export interface GenerationsInput {
@@ -57,8 +58,9 @@ export class Generations {
       addMatcher: (name: string, matcher: Matcher) => matchers.set(name, matcher),
     };
     try {
-      const generation = await createGeneration({ config, plugins, hermes, terminal, log, previous: this.#current });
+      const generation = await createGeneration({ config, plugins, hermes, parseTool: parseLocalTool, terminal, log, previous: this.#current });
       checkAdded(config, registries);
+      if (plugins.some(({ file }) => file !== undefined)) warnOfMissingTools(config, log);
       rooms.routing.compile(config);
       return generation;
     } catch (thrown) {

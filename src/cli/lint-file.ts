@@ -6,9 +6,16 @@ import { readLintSource } from '../routing/lint-source.ts';
 import { allows } from '../wire/patterns.ts';
 import { CommandFailed } from './command-failed.ts';
 
+/** What plugins add to what the file's rules may name. */
+export interface Added {
+  matchers: ReadonlyMap<string, Matcher>;
+  tools: readonly string[];
+}
+
 /** What lint finds in a configuration's rules, however wrong the rest of the file is. `tests` defaults to `route_tests.yaml` beside it. */
-export function lintFile(file: string, matchers: ReadonlyMap<string, Matcher>, tests = join(dirname(file), 'route_tests.yaml')): Finding[] {
-  return lintRules(readLintSource(readText(file), existsSync(tests) ? readText(tests) : undefined), matchers, allows);
+export function lintFile(file: string, added: Added, tests = join(dirname(file), 'route_tests.yaml')): Finding[] {
+  const source = readLintSource(readText(file), existsSync(tests) ? readText(tests) : undefined);
+  return lintRules({ ...source, tools: new Set([...source.tools, ...added.tools]) }, added.matchers, allows);
 }
 
 export function readText(file: string): string {

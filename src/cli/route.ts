@@ -3,7 +3,6 @@ import { type DebugRoute, debugRoute } from '../admin/debug-route.ts';
 import { dryRunOf } from '../app/dry-run.ts';
 import { createHouse } from '../app/house.ts';
 import { createConfigReader } from '../app/read-config.ts';
-import { loadRegistries } from '../app/registries.ts';
 import { withoutStores } from '../app/without-stores.ts';
 import { configFile, processEnvironment } from '../config/load.ts';
 import { parseRouteTests, runRouteTests, untestedRules } from '../routing/route-tests.ts';
@@ -11,7 +10,8 @@ import { createLog } from '../telemetry/log.ts';
 import { createMetrics } from '../telemetry/metrics.ts';
 import { isRecord } from '../wire/json.ts';
 import { CommandFailed } from './command-failed.ts';
-import { lintFile, readText } from './lint-file.ts';
+import { type Added, lintFile, readText } from './lint-file.ts';
+import { setUpPlugins } from './quiet-house.ts';
 import { registerMineCommand } from './route-mine.ts';
 import { ANYBODY, withRules } from './route-offline.ts';
 import { printDebug, printFindings, printTests } from './route-print.ts';
@@ -109,9 +109,21 @@ async function debugOffline(body: Record<string, unknown>, options: DebugOptions
 
 async function lint(options: { config?: string; tests?: string; strict?: true }): Promise<void> {
   const file = configFile({ file: options.config });
-  const findings = lintFile(file, (await loadRegistries()).matchers, options.tests);
+  const findings = lintFile(file, await addedByPlugins(file), options.tests);
   process.stdout.write(printFindings(findings, file, coloured()));
   if (findings.some(({ level }) => level === 'error' || options.strict)) process.exitCode = 1;
+}
+
+/** Of a file that cannot be used, only the rules are looked at. */
+async function addedByPlugins(file: string): Promise<Added> {
+  const { registries, read } = await createConfigReader({ file });
+  try {
+    const { config } = read();
+    await setUpPlugins(config, registries);
+    return { matchers: registries.matchers, tools: config.tools.map(({ id }) => id) };
+  } catch {
+    return { matchers: registries.matchers, tools: [] };
+  }
 }
 
 async function test(file: string, options: { config?: string; json?: true }): Promise<void> {

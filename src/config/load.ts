@@ -138,10 +138,15 @@ class Loading {
   }
 
   private findings(document: ConfigDocument, pluginsMayAdd = false): Findings {
+    const nothing = (): void => undefined;
+    const warn = (path: Path, message: string): void => {
+      this.warnings.push(path.length === 0 ? message : `${document.place(path)}: ${message}`);
+    };
     return {
       report: document.report,
-      reportUnlessAdded: pluginsMayAdd ? () => undefined : document.report,
-      warn: (path, message) => this.warnings.push(path.length === 0 ? message : `${document.place(path)}: ${message}`),
+      reportUnlessAdded: pluginsMayAdd ? nothing : document.report,
+      warn,
+      warnUnlessAdded: pluginsMayAdd ? nothing : warn,
     };
   }
 

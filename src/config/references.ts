@@ -10,6 +10,8 @@ export interface Findings {
   /** A name that a plugin may add once it is set up: a mistake where there are no plugins. */
   reportUnlessAdded(path: Path, message: string): void;
   warn(path: Path, message: string): void;
+  /** The same, for what is only rarely meant. */
+  warnUnlessAdded(path: Path, message: string): void;
 }
 
 /** Everything that names something else: models, rules, tools, providers. Reads leniently; what has the wrong form was already told. */
@@ -58,7 +60,10 @@ export function checkRules(list: unknown, base: Path, inventory: Inventory, matc
     checkModelName(rule.model, [...base, index, 'model'], inventory, findings);
     for (const tool of strings(rule.tools)) {
       if (!inventory.tools.has(tool) && ![...inventory.tools].some((known) => allows([known], tool) || allows([tool], known)))
-        findings.warn([...base, index, 'tools'], `\`${tool}\` is not defined in tools: it will not be available${didYouMean(tool, inventory.tools)}`);
+        findings.warnUnlessAdded(
+          [...base, index, 'tools'],
+          `\`${tool}\` is not defined in tools: it will not be available${didYouMean(tool, inventory.tools)}`,
+        );
     }
   }
 }

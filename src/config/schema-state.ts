@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { RunLocally } from '../contracts/local-tool.ts';
 import { address, bytes, environmentName, flag, headerMap, id, milliseconds, seconds, stringMap, text, whole } from './values.ts';
 
 export const session = z
@@ -93,46 +94,54 @@ const mcp = z
     if (command && secret_env) wrong(['secret_env'], 'goes with `url`');
   });
 
+const described = {
+  id: id().describe('Name in rules and requests; unique. Dots are mapped for models that do not take them.'),
+  description: z.string().optional().describe('What the model reads.'),
+  parameters: z.record(z.string(), z.unknown()).optional().describe('JSON Schema of the parameters; calls are checked against it.'),
+};
+/** What holds for a tool, wherever it runs. */
+const settings = {
+  timeout_ms: milliseconds(1).default(10_000).describe('Milliseconds for one call.'),
+  retries: whole(0, 20).default(0).describe('Further tries after a time-out or a failure that is safe to retry, under the same `request_id`.'),
+  side_effects: flag().optional().meta({
+    description:
+      'It changes something: never called twice for one id. Say false when it only reads. Tools of an MCP server: true unless it marks them read-only.',
+    default: true,
+  }),
+  allow: z
+    .strictObject({
+      services: z.array(text()).default(['*']).describe('Services that may use it.'),
+      user_levels: z.array(text()).default(['*']).describe('User levels that may use it.'),
+    })
+    .prefault({})
+    .describe('Who may use it.'),
+  summary: z
+    .strictObject({
+      keep_last: whole(0).default(3).describe('Newest elements of arrays that stay.'),
+      max_tokens: whole(16).default(400).describe('Tokens of a result beyond which it is reduced for the model; the store keeps the whole.'),
+      fields: z.array(text()).min(1).optional().describe('Names of the only fields that stay in a reduced result, wherever they stand in it.'),
+    })
+    .optional()
+    .describe('Reducing long results. Absent: only when the context does not fit.'),
+  dedupe: z
+    .strictObject({
+      by: z
+        .array(z.string().regex(/^(user|session_id|service|project|params(\..+)?)$/, 'must be user, session_id, service, project, params or params.NAME'))
+        .min(1)
+        .describe('Fields that make two calls the same action.'),
+      window_seconds: seconds(1).default(600).describe('Seconds in which they are one.'),
+    })
+    .optional()
+    .describe('The same action asked for twice, even by different requests, is one.'),
+};
+
 const tool = z
   .strictObject({
-    id: id().describe('Name in rules and requests; unique. Dots are mapped for models that do not take them.'),
-    description: z.string().optional().describe('What the model reads.'),
-    parameters: z.record(z.string(), z.unknown()).optional().describe('JSON Schema of the parameters; calls are checked against it.'),
+    ...described,
     endpoint: address().optional().describe('Address that is called: `POST {tool, request_id, session_id, user, params}`.'),
-    mcp: mcp.optional().describe('Instead of `endpoint`: an MCP server, whose tools are offered as `<id>.<tool>` under the settings of this entry.'),
-    timeout_ms: milliseconds(1).default(10_000).describe('Milliseconds for one call.'),
-    retries: whole(0, 20).default(0).describe('Further tries after a time-out or a failure that is safe to retry, under the same `request_id`.'),
-    side_effects: flag().optional().meta({
-      description:
-        'It changes something: never called twice for one id. Say false when it only reads. Tools of an MCP server: true unless it marks them read-only.',
-      default: true,
-    }),
     secret_env: environmentName().optional().describe('Variable with the secret that signs the calls. Unset refuses the start.'),
-    allow: z
-      .strictObject({
-        services: z.array(text()).default(['*']).describe('Services that may use it.'),
-        user_levels: z.array(text()).default(['*']).describe('User levels that may use it.'),
-      })
-      .prefault({})
-      .describe('Who may use it.'),
-    summary: z
-      .strictObject({
-        keep_last: whole(0).default(3).describe('Newest elements of arrays that stay.'),
-        max_tokens: whole(16).default(400).describe('Tokens of a result beyond which it is reduced for the model; the store keeps the whole.'),
-        fields: z.array(text()).min(1).optional().describe('Names of the only fields that stay in a reduced result, wherever they stand in it.'),
-      })
-      .optional()
-      .describe('Reducing long results. Absent: only when the context does not fit.'),
-    dedupe: z
-      .strictObject({
-        by: z
-          .array(z.string().regex(/^(user|session_id|service|project|params(\..+)?)$/, 'must be user, session_id, service, project, params or params.NAME'))
-          .min(1)
-          .describe('Fields that make two calls the same action.'),
-        window_seconds: seconds(1).default(600).describe('Seconds in which they are one.'),
-      })
-      .optional()
-      .describe('The same action asked for twice, even by different requests, is one.'),
+    mcp: mcp.optional().describe('Instead of `endpoint`: an MCP server, whose tools are offered as `<id>.<tool>` under the settings of this entry.'),
+    ...settings,
   })
   .superRefine((value, context) => {
     if (value.endpoint === undefined && value.mcp === undefined)
@@ -143,3 +152,10 @@ const tool = z
   });
 
 export const tools = z.array(tool).default([]).describe('Server-side tools, run by hermes.');
+
+/** A tool that a plugin adds. */
+export const localTool = z.strictObject({
+  ...described,
+  ...settings,
+  run: z.custom<RunLocally>((value) => typeof value === 'function', 'must be a function: (params, call) => result'),
+});

@@ -1,5 +1,6 @@
 import type { UpstreamTarget } from './exchange.ts';
 import type { CacheConfig, GuardConfig, LoopGuardConfig, RedactRule } from './guards.ts';
+import type { LocalTool } from './local-tool.ts';
 
 /**
  * The configuration as the pipeline sees it: the file's own names, every default filled in. `config/schema.ts` validates
@@ -114,13 +115,15 @@ export interface ToolSummary {
   /** The only fields that stay, by name, wherever they stand. */
   fields?: string[] | undefined;
 }
-export interface ToolConfig extends ToolSettings {
+/** A tool behind an address. */
+export interface EndpointTool extends ToolSettings {
   description?: string | undefined;
   parameters?: Record<string, unknown> | undefined;
   endpoint: string;
   side_effects: boolean;
   secret_env?: string | undefined;
 }
+export type ToolConfig = EndpointTool | LocalTool;
 /** An MCP server: its tools join the registry as `<id>.<tool>`, with these settings. */
 export interface ToolSourceConfig extends ToolSettings {
   /** Undefined: a tool has some unless the server says that it only reads. */
@@ -220,6 +223,7 @@ export interface Config {
     summarize_dropped?: { model: string; max_tokens: number } | undefined;
   };
   trim: { stateless: boolean };
+  /** Those of the file, then those that plugins added. */
   tools: ToolConfig[];
   tool_sources: ToolSourceConfig[];
   tools_max_rounds: number;

@@ -5,6 +5,7 @@ export { defineDoor } from './door.ts';
 export * from './errors.ts';
 export type * from './exchange.ts';
 export type * from './guards.ts';
+export type * from './local-tool.ts';
 export {
   type Condition,
   defineMatcher,

@@ -1,5 +1,6 @@
 import type { Config } from './config.ts';
 import type { Answer, Exchange } from './exchange.ts';
+import type { LocalToolInit } from './local-tool.ts';
 import type { Matcher } from './matcher.ts';
 import type { Provider } from './provider.ts';
 import type { Rooms } from './rooms.ts';
@@ -50,6 +51,8 @@ export interface Hermes {
   readonly rooms: Rooms;
   addProvider(name: string, provider: Provider): void;
   addMatcher(name: string, matcher: Matcher): void;
+  /** Throws an Error that says what is wrong with it. A tool of the same id in the configuration wins. */
+  addTool(tool: LocalToolInit): void;
 }
 
 /** Declares a plugin; a plain object of the same shape is taken as well. */

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../contracts/config.ts';
 import type { Exchange } from '../contracts/exchange.ts';
+import type { LocalTool } from '../contracts/local-tool.ts';
 import type { Hermes, Hooks } from '../contracts/plugin.ts';
 import type { Log } from '../contracts/telemetry.ts';
 import { compose, type Pipeline, type Terminal } from './compose.ts';
@@ -39,24 +40,34 @@ export interface Generation {
   /** `next` takes over; hooks that it shares stay open. */
   retire(next?: Generation): void;
   readonly hooks: ReadonlyMap<string, Hooks<object>>;
+  /** What each plugin's `setup` added. */
+  readonly tools: ReadonlyMap<string, readonly LocalTool[]>;
 }
 
 export interface GenerationInput {
   config: Config;
   plugins: readonly LoadedPlugin[];
-  hermes: Omit<Hermes, 'config'>;
+  hermes: Omit<Hermes, 'config' | 'addTool'>;
+  /** Throws an Error that says what is wrong with a plugin's tool. */
+  parseTool(value: unknown): LocalTool;
   terminal: Terminal;
   log: Log;
   previous?: Generation | undefined;
 }
 
-/** Sets every plugin up. Throws an Error that names the plugin when its configuration or its setup fails. */
+/** Sets every plugin up; their tools join those of the configuration, whose own win. Throws an Error that names the plugin when its configuration or its setup fails. */
 export async function createGeneration(input: GenerationInput): Promise<Generation> {
   const { config, terminal, log } = input;
   const ordered = orderPlugins(input.plugins, config.pipeline.order);
   checkPluginConfig(config, ordered);
   const layers: Layer[] = [];
-  for (const loaded of ordered) layers.push(await toLayer(loaded, input));
+  const tools = new Map<string, LocalTool[]>();
+  for (const loaded of ordered) {
+    const added: LocalTool[] = [];
+    layers.push(await toLayer(loaded, input, added));
+    tools.set(loaded.plugin.name, added);
+  }
+  joinTools(config, ordered, tools, log);
   const only = (names: readonly string[]): Layer[] => layers.filter(({ name }) => names.includes(name));
   const identifyLayers = only(IDENTIFY);
   const proxyLayers = only(PROXY);
@@ -83,6 +94,7 @@ export async function createGeneration(input: GenerationInput): Promise<Generati
     ownAuth: ordered.some(({ plugin, file }) => plugin.name === 'auth' && file === undefined),
     touchesRequests: ordered.some(({ file }, index) => file !== undefined && layers[index]?.hooks.handle !== undefined),
     hooks,
+    tools,
     enter: () => {
       exchanges++;
     },
@@ -109,25 +121,52 @@ function checkPluginConfig(config: Config, ordered: readonly LoadedPlugin[]): vo
   }
 }
 
-async function toLayer(loaded: LoadedPlugin, input: GenerationInput): Promise<Layer> {
+/** Nobody has looked at the configuration's tools yet. */
+function joinTools(config: Config, ordered: readonly LoadedPlugin[], tools: ReadonlyMap<string, readonly LocalTool[]>, log: Log): void {
+  const owners = new Map<string, LoadedPlugin>();
+  const inFile = new Set(config.tools.map(({ id }) => id));
+  for (const loaded of ordered) {
+    for (const tool of tools.get(loaded.plugin.name) ?? []) {
+      const owner = owners.get(tool.id);
+      if (owner) throw new PluginLoadError(fileOf(loaded), `the tool "${tool.id}" has been added already, by ${fileOf(owner)}`);
+      owners.set(tool.id, loaded);
+      if (inFile.has(tool.id)) log.warn({ plugin: loaded.plugin.name, tool: tool.id }, "the configuration's own tool takes the place of a plugin's");
+      else config.tools.push(tool);
+    }
+  }
+}
+
+function fileOf({ plugin, file }: LoadedPlugin): string {
+  return file ?? plugin.name;
+}
+
+/** `added`: takes the tools. */
+async function toLayer(loaded: LoadedPlugin, input: GenerationInput, added: LocalTool[]): Promise<Layer> {
   const { plugin, file } = loaded;
   const value = input.config.plugins[plugin.name];
   const { previous } = input;
   const before = previous?.hooks.get(plugin.name);
   // Unchanged configuration: the same hooks object, so its state lives on. Hermes' own steps read the whole configuration.
   const unchanged = before !== undefined && file !== undefined && isDeepStrictEqual(previous?.config.plugins[plugin.name], value);
-  const hooks = unchanged ? before : await setUp(loaded, value, before, { ...input.hermes, config: input.config });
+  if (unchanged) added.push(...(previous?.tools.get(plugin.name) ?? []));
+  let open = true;
+  const addTool = (tool: unknown): void => {
+    if (!open) throw new Error('addTool is for setup: the tools of a generation do not change later');
+    added.push(input.parseTool(tool));
+  };
+  const hooks = unchanged ? before : await setUp(loaded, value, before, { ...input.hermes, addTool, config: input.config });
+  open = false;
   return { name: plugin.name, optional: plugin.optional ?? false, hooks, local: plugin.local };
 }
 
 async function setUp(loaded: LoadedPlugin, value: unknown, previous: Hooks<object> | undefined, hermes: Hermes): Promise<Hooks<object>> {
-  const { plugin, file } = loaded;
+  const { plugin } = loaded;
   let config: unknown = value;
   try {
     config = plugin.config ? plugin.config.parse(value ?? {}) : value;
   } catch (cause) {
     throw new PluginLoadError(
-      file ?? plugin.name,
+      fileOf(loaded),
       `its configuration plugins.${plugin.name} is wrong: ${cause instanceof Error ? cause.message : String(cause)}`,
       cause,
     );
@@ -136,6 +175,6 @@ async function setUp(loaded: LoadedPlugin, value: unknown, previous: Hooks<objec
     const made = await plugin.setup?.(hermes, config, previous);
     return made ?? plugin;
   } catch (cause) {
-    throw new PluginLoadError(file ?? plugin.name, `setup failed: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    throw new PluginLoadError(fileOf(loaded), `setup failed: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
   }
 }

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { type Dispatcher, request } from 'undici';
-import type { ToolConfig } from '../contracts/config.ts';
+import type { EndpointTool } from '../contracts/config.ts';
 import type { Environment } from '../contracts/telemetry.ts';
 import { stringifyJson } from '../wire/json.ts';
 import { MAX_QUOTED, MAX_RESULT_BYTES, type ToolCallInput, type Try, timedOut, toBrokenTry, tooLarge } from './tries.ts';
@@ -16,7 +16,7 @@ export class HttpCall {
   }
 
   /** Rejects only when `signal` ends it. */
-  async once({ tool, requestId, sessionId, user, params, signal }: ToolCallInput<ToolConfig>, secret: string | undefined): Promise<Try> {
+  async once({ tool, requestId, sessionId, user, params, signal }: ToolCallInput<EndpointTool>, secret: string | undefined): Promise<Try> {
     const body = stringifyJson({ tool: tool.id, request_id: requestId, session_id: sessionId, user, params });
     const limit = new AbortController();
     const timer = setTimeout(() => limit.abort(), tool.timeout_ms);

@@ -20,6 +20,10 @@ export function toToolView(tool: RegisteredTool): ToolView {
     const { server: _server, name, ...view } = tool;
     return { ...view, source: view.id.slice(0, -name.length - 1) };
   }
+  if ('run' in tool) {
+    const { run: _run, description, parameters, ...view } = tool;
+    return { ...view, description, parameters, source: undefined };
+  }
   const { endpoint: _endpoint, secret_env: _secret, description, parameters, ...view } = tool;
   return { ...view, description, parameters, source: undefined };
 }

@@ -4,6 +4,7 @@ import type { Exchange, RunLog } from '../contracts/exchange.ts';
 import type { Environment, Log } from '../contracts/telemetry.ts';
 import { type Dedupe, toActionKey } from './dedupe.ts';
 import type { HttpCall } from './http-call.ts';
+import { callLocally } from './local-call.ts';
 import type { RegisteredTool } from './registered-tool.ts';
 import { failure, type ToolResult, toResult, unknownOutcome } from './result.ts';
 import { runTries } from './tries.ts';
@@ -83,6 +84,7 @@ export class CallRunner {
     };
     const { environment, http } = this.#deps;
     if ('server' in tool) return runTries({ tool, ...common }, retries, environment, () => tool.server.call({ tool, ...common }));
+    if ('run' in tool) return runTries({ tool, ...common }, retries, environment, () => callLocally({ tool, ...common }));
     const secret = tool.secret_env === undefined ? undefined : config.secrets.get(tool.secret_env);
     if (tool.secret_env !== undefined && secret === undefined) {
       this.#deps.log.error({ tool: tool.id, variable: tool.secret_env }, 'a tool was not called: its secret is not set');

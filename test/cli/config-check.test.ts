@@ -13,19 +13,20 @@ const TSX = import.meta.resolve('tsx');
 const BASE = 'models: [{ id: m, provider: simulator }]\ndefault_model: m\n';
 const FOLDER = 'pipeline: { plugins_dir: ./plugins }\n';
 const WEATHER = `export default { name: 'weather', setup(hermes) {
+  hermes.addTool({ id: 'sky.look', run: () => 'blue' });
   hermes.addMatcher('weather', { compile: () => ({ test: () => true, explain: () => ({ hit: true, why: '' }) }) });
 } };`;
 
-/** What is said of a file, with these plugins beside it. */
-async function check(yaml: string, plugins: Record<string, string> = {}): Promise<string> {
+/** What a command says of a file, with these plugins beside it. */
+async function check(yaml: string, plugins: Record<string, string> = {}, words = ['config', 'check']): Promise<string> {
   const folder = mkdtempSync(join(temporaryFolder(), 'check-'));
   mkdirSync(join(folder, 'plugins'));
   for (const [name, text] of Object.entries(plugins)) writeFileSync(join(folder, 'plugins', name), text);
   writeFileSync(join(folder, 'hermes.yaml'), BASE + yaml);
-  const command = ['--import', TSX, MAIN, 'config', 'check', '--config', join(folder, 'hermes.yaml')];
+  const command = ['--import', TSX, MAIN, ...words, '--config', join(folder, 'hermes.yaml')];
   return run(process.execPath, command, { cwd: folder, env: { PATH: process.env.PATH, REDIS_URL: 'redis://127.0.0.1:1' } }).then(
     ({ stdout }) => `exit 0: ${stdout}`,
-    (failed: { code: number; stderr: string }) => `exit ${failed.code}: ${failed.stderr}`,
+    (failed: { code: number; stdout: string; stderr: string }) => `exit ${failed.code}: ${failed.stdout}${failed.stderr}`,
   );
 }
 
@@ -43,5 +44,21 @@ describe('hermes config check', () => {
     ]);
     for (const text of said) assert.match(text, /^exit 1: .*hermes\.yaml: /s);
     assert.match(said.join('\n'), /names the plugin "nosuch".*configures a plugin that does not exist.*broken\.mjs/s);
+  });
+});
+
+describe('hermes route lint', () => {
+  const rules = `${FOLDER}route_rules: [{ id: r, match: { weather: rain }, model: m, tools: [sky.look] }, { id: all, match: .*, model: m, tools: [sky.lok] }]\n`;
+  it('knows the matchers and tools that plugins add', async () => {
+    const said = await check(rules, { 'weather.mjs': WEATHER }, ['route', 'lint']);
+    assert.match(said, /^exit 0: .*nothing defines the tool sky\.lok; did you mean sky\.look/s);
+    assert.doesNotMatch(said, /matcher|tool sky\.look/);
+  });
+  it('looks at the rules alone where the rest of the file, or a plugin, is of no use', async () => {
+    for (const [more, plugin] of [
+      ['nonsense: 1\n', WEATHER],
+      ['', 'throw new Error("on load");'],
+    ] as const)
+      assert.match(await check(rules + more, { 'weather.mjs': plugin }, ['route', 'lint']), /^exit 1: .*weather/s);
   });
 });

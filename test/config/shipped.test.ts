@@ -54,7 +54,7 @@ test('config/demo.yaml needs API_KEY alone and warns of nothing', () => {
   assert.deepEqual([warnings, generatedKey], [[], undefined]);
   assert.ok(config.registry.upstreams.every((target) => target.provider === 'simulator' && target.apiKeyEnv === undefined));
   assert.deepEqual([...config.registry.models.keys()], ['fast_model', 'smart_model', 'general']);
-  assert.ok(config.tools.every((tool) => tool.endpoint.startsWith('http://127.0.0.1:4711/tools/')));
+  assert.ok(config.tools.every((tool) => 'endpoint' in tool && tool.endpoint.startsWith('http://127.0.0.1:4711/tools/')));
   fits(read('config/demo.yaml'));
 });
 
