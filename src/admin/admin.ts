@@ -1,14 +1,19 @@
 import type { AdminReply, AdminRequest } from '../contracts/admin.ts';
+import { HermesError } from '../contracts/errors.ts';
 import { type AdminRoute, matchPath } from './route.ts';
 
-/** Dispatches an operator's request; undefined: there is nothing there. */
+/** Dispatches an operator's request; undefined: there is nothing there. Throws `method_not_allowed` where there is something for another method. */
 export function createAdmin(routes: readonly AdminRoute[]): (request: AdminRequest) => Promise<AdminReply | undefined> {
   return async (request) => {
     const method = request.method === 'HEAD' ? 'GET' : request.method;
+    const methods: string[] = [];
     for (const route of routes) {
-      const params = route.method === method ? matchPath(route.pattern, request.path) : undefined;
-      if (params) return route.handle(request, params);
+      const params = matchPath(route.pattern, request.path);
+      if (params && route.method === method) return route.handle(request, params);
+      if (params) methods.push(route.method);
     }
-    return undefined;
+    if (methods.length === 0) return undefined;
+    const allow = methods.join(', ');
+    throw new HermesError('method_not_allowed', `Use ${allow} on this path.`, { headers: { allow } });
   };
 }

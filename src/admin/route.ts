@@ -38,6 +38,20 @@ export function limitOf(query: URLSearchParams): number {
   return Math.min(countOf(query, 'limit') ?? DEFAULT_LIMIT, MAX_LIMIT);
 }
 
+/** Where the page before ended. Throws `invalid_value` for what no page said: begun anew, a loop over pages would never end. */
+export function cursorOf(query: URLSearchParams): string | undefined {
+  const text = query.get('cursor') || undefined;
+  if (text !== undefined && !isPlace(text)) throw new HermesError('invalid_value', "'cursor' must be a page's next_cursor.", { param: 'cursor' });
+  return text;
+}
+function isPlace(cursor: string): boolean {
+  try {
+    return Array.isArray(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
+  } catch {
+    return false;
+  }
+}
+
 /** A whole number from 1. Throws `invalid_value`: a filter that is not understood would show everything. */
 export function countOf(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);

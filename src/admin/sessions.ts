@@ -3,7 +3,7 @@ import type { ColdSession, ColdStore, LedgerRow, SessionSummary } from '../contr
 import { HermesError } from '../contracts/errors.ts';
 import type { Environment } from '../contracts/telemetry.ts';
 import { parseJson, stringifyJson } from '../wire/json.ts';
-import { type AdminRoute, limitOf } from './route.ts';
+import { type AdminRoute, cursorOf, limitOf } from './route.ts';
 
 export interface SessionSource {
   cold: ColdStore;
@@ -74,8 +74,8 @@ export function sessionRoutes(source: SessionSource): AdminRoute[] {
       method: 'GET',
       pattern: '/admin/sessions',
       async handle({ query }) {
-        const [project, cursor] = ['project', 'cursor'].map((name) => query.get(name) || undefined);
-        return { body: await views.list({ project, cursor, limit: limitOf(query) }) };
+        const project = query.get('project') || undefined;
+        return { body: await views.list({ project, cursor: cursorOf(query), limit: limitOf(query) }) };
       },
     },
     {

@@ -1,6 +1,6 @@
 import type { Page, TraceQuery, TraceRecord } from '../contracts/cold-store.ts';
 import { HermesError } from '../contracts/errors.ts';
-import { type AdminRoute, countOf, limitOf, timeOf } from './route.ts';
+import { type AdminRoute, countOf, cursorOf, limitOf, timeOf } from './route.ts';
 
 export interface TraceSource {
   get(id: string): Promise<TraceRecord | undefined>;
@@ -24,7 +24,9 @@ export function traceRoutes(source: TraceSource): AdminRoute[] {
       method: 'GET',
       pattern: '/admin/traces',
       async handle({ query }) {
-        if (query.get('format') !== 'ndjson') return { body: await listTraces(source, query) };
+        const format = query.get('format') || 'json';
+        if (format === 'json') return { body: await listTraces(source, query) };
+        if (format !== 'ndjson') throw new HermesError('invalid_value', "'format' must be json or ndjson.", { param: 'format' });
         const lines = (await exportTraces(source, query)).map((view) => `${JSON.stringify(view)}\n`);
         return { contentType: 'application/x-ndjson', body: lines.join('') };
       },
@@ -36,7 +38,8 @@ export function traceRoutes(source: TraceSource): AdminRoute[] {
 /** One page, as the query's `limit`, `cursor`, `request_id`, `trace_id`, `route`, `status`, `session_id`, `from` and `to` say. */
 export async function listTraces(source: TraceSource, query: URLSearchParams): Promise<{ data: Record<string, unknown>[]; next_cursor: string | null }> {
   const text = (name: string): string | undefined => query.get(name) || undefined;
-  const [cursor, requestId, traceId, route, session] = ['cursor', 'request_id', 'trace_id', 'route', 'session_id'].map(text);
+  const cursor = cursorOf(query);
+  const [requestId, traceId, route, session] = ['request_id', 'trace_id', 'route', 'session_id'].map(text);
   const status = countOf(query, 'status');
   const [from, to] = [timeOf(query, 'from'), timeOf(query, 'to')];
   const own = traceId && (await source.get(toId(traceId)));

@@ -1,5 +1,6 @@
 import type { LoadedConfig } from './load.ts';
 import { ConfigError, formatProblem } from './problems.ts';
+import { warnOfTakenAtStart } from './taken-at-start.ts';
 import { type ConfigWatcher, type WatchOptions, watchConfig } from './watch.ts';
 
 export interface ReloadResult {
@@ -29,6 +30,7 @@ export interface Reloader {
 
 /** Validated first, swapped in whole, or refused. */
 export function createReloader(deps: ReloaderDeps): Reloader {
+  const started = deps.current.config;
   let current = deps.current;
   let queue: Promise<unknown> = Promise.resolve();
   let watcher: ConfigWatcher | undefined;
@@ -40,7 +42,7 @@ export function createReloader(deps: ReloaderDeps): Reloader {
       await deps.apply(loaded);
       current = loaded;
       watcher?.follow(loaded.files);
-      result.warnings = loaded.warnings;
+      result.warnings = [...loaded.warnings, ...warnOfTakenAtStart(started, loaded.config)];
     } catch (error) {
       result.outcome = 'refused';
       result.mistakes = error instanceof ConfigError ? error.problems.map(formatProblem) : [error instanceof Error ? error.message : String(error)];

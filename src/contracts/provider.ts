@@ -24,6 +24,7 @@ export type FailureKind =
   | 'auth' // 401, 403: hermes' account there
   | 'quota' // 402, exhausted quota
   | 'model_missing' // 404
+  | 'redirected' // 3xx: its address is not quite right
   | 'context_overflow' // permanent for that target
   | 'content_policy' // to the client as it is
   | 'invalid'; // other 4xx: the request's own fault

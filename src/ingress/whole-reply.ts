@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Door } from '../contracts/door.ts';
-import { type HermesError, toErrorBody } from '../contracts/errors.ts';
+import { HermesError, toErrorBody } from '../contracts/errors.ts';
 import type { Answer, Exchange } from '../contracts/exchange.ts';
 import { appendMembers } from '../wire/append-members.ts';
 import type { ChatCompletion } from '../wire/chat.ts';
@@ -31,10 +31,24 @@ export function toBodyBytes(exchange: Exchange, answer: Answer, door: Door, herm
   const adds = Object.keys(more).length > 0;
   if (!adds && raw?.form === door.form) return raw.bytes;
   const { view } = answer;
-  if (!isCompletion(view)) return Buffer.from(typeof view === 'string' ? view : stringifyJson(view ?? null));
+  if (!isCompletion(view)) return Buffer.from(typeof view === 'string' ? view : stringifyJson(inForm(door, exchange, answer) ?? null));
   if (raw?.form === 'openai-chat' && door.form === raw.form && !Object.keys(more).some((name) => name in view)) return appendMembers(raw.bytes, more);
   const body = door.toBody(view, facts, exchange);
   return Buffer.from(stringifyJson(adds && isRecord(body) ? { ...body, ...more } : body));
+}
+
+/** What a plugin answered by itself; its errors are OpenAI's, as everywhere in the pipeline. */
+function inForm(door: Door, exchange: Exchange, { status, view, facts }: Answer): unknown {
+  const said = status >= 400 && isRecord(view) && isRecord(view.error) ? view.error : undefined;
+  if (said === undefined || door.form === 'openai-chat') return view;
+  const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+  const error = new HermesError('plugin_error', text(said.message) ?? 'The request was refused.', {
+    status,
+    type: text(said.type) ?? (status >= 500 ? 'server_error' : 'invalid_request_error'),
+    wireCode: text(said.code) ?? null,
+    ...(typeof said.param === 'string' ? { param: said.param } : {}),
+  });
+  return door.toError(error, { ...facts, requestId: exchange.id });
 }
 
 export function isCompletion(view: unknown): view is ChatCompletion {

@@ -11,7 +11,7 @@ const DEFAULT_PLACE = 'limits';
 export function orderPlugins(plugins: readonly LoadedPlugin[], explicit: readonly string[] = []): LoadedPlugin[] {
   const ordered: LoadedPlugin[] = [];
   const names = plugins.map(({ plugin }) => plugin.name);
-  for (const { plugin } of plugins) checkNames(plugin.name, [...list(plugin.after), ...list(plugin.before)], names);
+  for (const { plugin, file } of plugins) checkNames(file ? `plugin file ${file}` : plugin.name, [...list(plugin.after), ...list(plugin.before)], names);
   checkNames('pipeline.order', explicit, names);
   let waiting = [...plugins.filter(({ file, replaces }) => !file || replaces), ...plugins.filter(({ file, replaces }) => file && !replaces)];
   while (waiting.length > 0) {

@@ -14,6 +14,7 @@ const CODES: Record<Reason, ErrorCode> = {
   auth: 'upstream_auth_failed',
   quota: 'upstream_quota_exhausted',
   model_missing: 'upstream_model_missing',
+  redirected: 'upstream_error',
   context_overflow: 'context_length_exceeded',
   key_missing: 'upstream_key_missing',
   unable: 'unsupported_parameter',
@@ -23,6 +24,7 @@ const ADVICE: Partial<Record<Reason, string>> = {
   auth: 'The upstream refuses the key that hermes has for it: an operator must mend it.',
   quota: 'The quota of the account that hermes has there is used up: an operator must mend it.',
   model_missing: 'The upstream does not know the model: an operator must mend its model_name.',
+  redirected: 'It redirects, and hermes does not follow: an operator must mend its api_base.',
   key_missing: 'No key is set for it: an operator must set the variable that its api_key_env names.',
   unable: 'Choose a model that can, or leave that part of the request out.',
 };

@@ -9,6 +9,7 @@ const KINDS: ReadonlySet<unknown> = new Set<FailureKind>([
   'auth',
   'quota',
   'model_missing',
+  'redirected',
   'context_overflow',
   'content_policy',
   'invalid',

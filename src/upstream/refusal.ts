@@ -44,6 +44,14 @@ export function toRefusal(failure: UpstreamFailure): HermesError {
       return new HermesError('upstream_quota_exhausted', "Hermes' own account at the model is exhausted; its operator must top it up.", { cause });
     case 'model_missing':
       return new HermesError('upstream_model_missing', 'The upstream does not know this model; its operator must mend model_name.', { cause });
+    case 'redirected':
+      return new HermesError(
+        'upstream_error',
+        `The model's address redirects (${failure.status}), and hermes does not follow; its operator must mend api_base.`,
+        {
+          cause,
+        },
+      );
     case 'context_overflow':
       return new HermesError('context_length_exceeded', said || "The request is larger than the model's context window; send less.", { cause });
     case 'content_policy':

@@ -20,6 +20,7 @@ export type Reason =
   | 'auth'
   | 'quota'
   | 'model_missing'
+  | 'redirected'
   | 'context_overflow'
   | 'key_missing'
   | 'unable'
@@ -61,6 +62,7 @@ function judgeFailure({ kind, retryAfterMs, status }: UpstreamFailure): Verdict 
     case 'auth':
     case 'quota':
     case 'model_missing':
+    case 'redirected':
       return verdict('elsewhere', 'none', kind);
     case 'context_overflow':
       return verdict('elsewhere', 'none', 'context_overflow');

@@ -186,7 +186,9 @@ export class Sending {
     }
     const failure = this.#provider.toFailure(head.status, head.headers, bytes);
     const retryAfterMs = parseRetryAfter(head.headers, this.#deps.environment.now());
-    return toRefusal({ ...failure, retryAfterMs });
+    // A redirect is not followed: it would carry the key and the prompt to wherever it points.
+    const redirected = head.status >= 300 && head.status < 400;
+    return toRefusal(redirected ? { ...failure, kind: 'redirected', status: head.status } : { ...failure, retryAfterMs });
   }
 
   async #readAll(until: number, maxBytes: number): Promise<Buffer> {

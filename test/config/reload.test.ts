@@ -146,3 +146,24 @@ test('nothing is reloaded after close', async (t) => {
   await sleep(120);
   assert.equal(s.results.length, 0);
 });
+
+test('what takes a restart is warned of, without its value, until it is as it was', async (t) => {
+  const s = start(t);
+  writeFileSync(
+    s.file,
+    yaml('second', 'server: { port: 9999, keep_alive_timeout_ms: 1000, drain_timeout_ms: 5 }\nredis: { key_prefix: "x:" }\nlog: { level: debug }\n'),
+  );
+  await s.until(() => s.rule() === 'second');
+  const warned = (): string[] => (s.results.at(-1)?.warnings ?? []).filter((text) => text.includes('restart'));
+  assert.deepEqual(
+    warned().map((text) => text.split(' ')[0]),
+    ['server.port', 'server.keep_alive_timeout_ms', 'redis.key_prefix', 'log.level'],
+  );
+  assert.doesNotMatch(warned().join(), /9999|x:/);
+  writeFileSync(s.file, yaml('third', 'log: { level: debug }'));
+  await s.until(() => s.rule() === 'third');
+  assert.equal(warned().length, 1);
+  writeFileSync(s.file, yaml('fourth'));
+  await s.until(() => s.rule() === 'fourth');
+  assert.deepEqual(warned(), []);
+});

@@ -97,10 +97,25 @@ describe('what a busy gateway tells of itself', () => {
       ['status', 'bad'],
       ['from', 'yesterday'],
       ['to', '2026-13-01'],
+      ['cursor', 'garbage'],
+      ['format', 'yaml'],
     ]) {
       const { status, json } = await app.fetch(`/admin/traces?${name}=${value}`);
       assert.deepEqual([status, json.error?.param], [400, name]);
     }
+  });
+
+  it('says which method an operator’s path wants', async () => {
+    for (const [method, path, allow] of [
+      ['GET', '/admin/reload', 'POST'],
+      ['POST', '/admin/traces', 'GET'],
+      ['POST', '/admin/sessions/s1', 'GET, DELETE'],
+      ['GET', '/debug/route', 'POST'],
+    ] as const) {
+      const { status, headers } = await app.fetch(path, { method });
+      assert.deepEqual([path, status, headers.get('allow')], [path, 405, allow]);
+    }
+    assert.equal((await app.fetch('/admin/nosuch')).status, 404);
   });
 
   it('names every metric of the contract', async () => {

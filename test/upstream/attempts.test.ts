@@ -23,6 +23,7 @@ before(async () => {
   fake = await createFakeUpstream();
   box = await toolbox({ look: () => ({ seen: true }) });
   fake.on('down', fails);
+  fake.on('moved', (reply) => reply.json({}, 301, { location: 'https://elsewhere.example/v1' }));
   fake.on('pupil', refusesStreamOptions);
   fake.on('slow', async (reply) => {
     await new Promise((resolve) => setTimeout(resolve, 400));
@@ -41,9 +42,10 @@ before(async () => {
   app = await startApp(
     {
       models: [
-        ...['down', 'well', 'slow', 'caller'].map((id) => at(id)),
+        ...['down', 'well', 'slow', 'caller', 'moved'].map((id) => at(id)),
         at('pupil', { max_tokens: 50 }),
         pool('over', ['down', 'well']),
+        pool('over_moved', ['moved', 'well']),
         pool('back', ['down'], { max_attempts: 2, max_retry_after_ms: 1000, fallback_target: 'well' }),
         pool('hedged', ['slow', 'well'], { hedge_ms: 50 }),
         pool('rounds', ['down', 'caller']),
@@ -109,4 +111,16 @@ describe('the attempts that a client is told are all upstream calls of its reque
     assert.equal(reply.status, 503);
     assert.equal(reply.headers.get('x-hermes-attempts'), '2');
   });
+});
+
+test('a redirect is not followed: another upstream is tried, the same one is not, and its operator is told what to mend', async () => {
+  const over = await app.chat({ messages: user('hi'), model: 'over_moved' });
+  assert.deepEqual([over.status, over.headers.get('x-hermes-upstream')], [200, 'well']);
+  for (const stream of [false, true]) {
+    const alone = await app.chat({ messages: user('hi'), model: 'moved', stream });
+    assert.equal(alone.status, 502);
+    assert.match(alone.json.error?.message ?? '', /moved answered 301.*redirects.*api_base/);
+    assert.doesNotMatch(alone.text, /elsewhere/);
+    assert.equal(alone.headers.get('x-hermes-attempts'), '1');
+  }
 });
