@@ -5,7 +5,7 @@ import type { ChunkStream, Form } from './stream.ts';
 export interface ToolCallFact {
   tool: string;
   request_id: string;
-  status: 'ok' | 'error' | 'timeout' | 'unavailable' | 'invalid' | 'replayed' | 'unknown';
+  status: 'ok' | 'error' | 'timeout' | 'unavailable' | 'invalid' | 'replayed' | 'unknown' | 'aborted';
   ms: number;
   /** Requests sent to the tool; 0 when its stored result was taken. For the log. */
   tries?: number;

@@ -1,5 +1,5 @@
 import type { ChatMessage, ChatRequest } from '../wire/chat.ts';
-import type { Answer, AnswerInit } from './answer.ts';
+import type { Answer, AnswerInit, ToolCallFact } from './answer.ts';
 import type { Config, Priority } from './config.ts';
 import type { HermesError } from './errors.ts';
 import type { ModelCall } from './model-call.ts';
@@ -206,6 +206,8 @@ export interface Exchange {
   /** Every finished upstream call of this exchange and its forks (not of background ones). */
   readonly calls: readonly ModelCall[];
   addCall(call: ModelCall): void;
+  /** Of server-side tools, begun or over, of this request and all its forks; `tools` keeps them. */
+  readonly toolCalls: ToolCallFact[];
   /** How many upstream calls have begun, ended or not: what `x-hermes-attempts` counts. */
   readonly callsBegun: number;
   beginCall(): void;

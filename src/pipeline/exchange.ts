@@ -15,6 +15,7 @@ import type {
   RouteDecision,
   Run,
   SessionTurn,
+  ToolCallFact,
   Trace,
   Wants,
 } from '../contracts/exchange.ts';
@@ -58,6 +59,7 @@ export class PipelineExchange implements Exchange, Rostered {
   reservation: Reservation | undefined;
   readonly #init: ExchangeInit;
   readonly #calls: ModelCall[];
+  readonly toolCalls: ToolCallFact[];
   readonly #begun: { calls: number };
   #answer: Answer | undefined;
   #cancelled: HermesError | undefined;
@@ -86,6 +88,7 @@ export class PipelineExchange implements Exchange, Rostered {
     this.reservation = over.background ? undefined : parent?.reservation;
     this.run = over.background ? undefined : parent?.run;
     this.#calls = parent && !over.background ? parent.#calls : [];
+    this.toolCalls = parent && !over.background ? parent.toolCalls : [];
     this.#begun = parent && !over.background ? parent.#begun : { calls: 0 };
     if (parent && !over.detached) parent.onCancel((reason) => this.cancel(reason));
   }

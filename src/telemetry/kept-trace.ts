@@ -17,6 +17,7 @@ export interface KeptTrace {
   readonly session: string | undefined;
   readonly trace: Exchange['trace'];
   readonly calls: readonly ModelCall[];
+  readonly toolCalls: Exchange['toolCalls'];
   readonly answer: Facts;
   readonly more: {
     readonly method: string;
@@ -51,6 +52,7 @@ export function keep(ended: Ending, exchange: Exchange): KeptTrace {
     session: ask.sessionId,
     trace,
     calls: exchange.calls,
+    toolCalls: facts.toolCalls ?? exchange.toolCalls,
     answer: facts,
     more: {
       method: ended.method,
@@ -76,7 +78,7 @@ export function toRecord(kept: KeptTrace): TraceRecord {
 }
 
 /** What was decided, under the names that callers know from `hermes` objects. Content only if it was captured. */
-function toFacts({ more, answer, trace }: KeptTrace): Record<string, unknown> {
+function toFacts({ more, answer, trace, calls, toolCalls }: KeptTrace): Record<string, unknown> {
   const content = trace instanceof ExchangeTrace ? trace.content?.view() : undefined;
   return defined({
     method: more.method,
@@ -91,8 +93,8 @@ function toFacts({ more, answer, trace }: KeptTrace): Record<string, unknown> {
     cost_rule: more.costRule,
     overhead_ms: rounded(more.overheadMs),
     first_token_ms: rounded(more.firstTokenMs),
-    upstream: answer.upstream,
-    attempts: answer.attempts,
+    upstream: answer.upstream ?? calls.at(-1)?.upstream,
+    attempts: answer.attempts ?? (calls.length || undefined),
     degraded: answer.degraded,
     degraded_from: answer.original?.model,
     replayed: answer.replayed,
@@ -103,7 +105,7 @@ function toFacts({ more, answer, trace }: KeptTrace): Record<string, unknown> {
     trimmed_messages: answer.trimmedMessages,
     context_tokens: answer.contextTokens,
     dropped_params: answer.droppedParams,
-    tool_calls: answer.toolCalls,
+    tool_calls: toolCalls.length > 0 ? toolCalls : undefined,
     unavailable_tools: answer.unavailableTools,
     content,
   });

@@ -92,7 +92,8 @@ function toLine(ended: Ending, { route, model, service }: { route: string; model
   if (route !== '') line.route = route;
   if (model !== '') line.model = model;
   if (service !== '') line.service = service;
-  if (facts.upstream) line.upstream = facts.upstream;
+  const upstream = facts.upstream ?? calls.at(-1)?.upstream;
+  if (upstream) line.upstream = upstream;
   if (exchange?.principal) line.key = exchange.principal.id;
   if (exchange?.caller) line.project = exchange.caller.project;
   if (exchange?.ask.sessionId !== undefined) {
@@ -105,7 +106,8 @@ function toLine(ended: Ending, { route, model, service }: { route: string; model
   if (attempts > 0) line.attempts = attempts;
   if (facts.degraded) line.degraded = true;
   if (facts.replayed) line.replayed = true;
-  if (facts.toolCalls?.length) line.tool_calls = facts.toolCalls;
+  const toolCalls = facts.toolCalls ?? exchange?.toolCalls;
+  if (toolCalls?.length) line.tool_calls = toolCalls;
   if (facts.unavailableTools?.length) line.unavailable_tools = facts.unavailableTools;
   if (calls.length > 0) addSpending(line, calls);
   line.duration_ms = tenths(ended.durationMs);

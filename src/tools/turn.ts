@@ -135,8 +135,6 @@ export class ToolTurn {
       throw new HermesError('client_closed', 'The client closed the connection before the tool was called.');
     const results = await Promise.all(mine.map((planned) => this.#run(planned)));
     this.#waitedMs += performance.now() - began;
-    for (const [at, { requestId, status, ms, tries }] of results.entries())
-      this.facts.push({ tool: mine[at]?.call.function.name ?? '', request_id: requestId, status, ms, tries });
     const answers = results.map((result, at): ChatMessage => ({ role: 'tool', tool_call_id: mine[at]?.call.id ?? '', content: result.content }));
     const own = calls.filter((call) => this.isClients(call.function.name));
     if (own.length > 0) {
@@ -165,12 +163,21 @@ export class ToolTurn {
   async #run({ call, ready, answered }: Planned): Promise<ToolResult> {
     const name = call.function.name;
     const end = this.#exchange.trace.span(`tool ${ready?.tool.id ?? name.slice(0, 64)}`, ready ? { request_id: ready.requestId } : {});
+    // From its beginning: a request that is over before its tools are still tells of them.
+    const fact: ToolCallFact = { tool: name, request_id: ready?.requestId ?? '', status: 'aborted', ms: 0, tries: 0 };
+    this.facts.push(fact);
+    this.#exchange.toolCalls.push(fact);
     if (ready) this.#exchange.progress(`tool ${ready.tool.id}`);
-    const result = answered ?? (ready ? await this.#deps.runner.run(this.#exchange, ready, this.#log) : unavailable(name));
-    end({ status: result.status, tries: result.tries });
-    if (ready) this.#exchange.progress(`tool ${ready.tool.id} ${result.status}`);
-    this.#deps.called(this.#offer.tools.has(name) ? name : 'other', result.status);
-    return result;
+    try {
+      const result = answered ?? (ready ? await this.#deps.runner.run(this.#exchange, ready, this.#log) : unavailable(name));
+      const { requestId, status, ms, tries } = result;
+      Object.assign(fact, { request_id: requestId, status, ms, tries });
+      return result;
+    } finally {
+      end({ status: fact.status, tries: fact.tries ?? 0 });
+      if (ready) this.#exchange.progress(`tool ${ready.tool.id} ${fact.status}`);
+      this.#deps.called(this.#offer.tools.has(name) ? name : 'other', fact.status);
+    }
   }
 
   #plan(call: ToolCall): Planned {

@@ -54,6 +54,7 @@ function ending(id: string, startedAt: number, status = 200, keep_days = 14, { s
     ask: {},
     wants: { form: 'openai-chat', stream: false },
     calls: [],
+    toolCalls: [],
     answer: { facts: degraded ? { degraded } : {} },
     config: { trace: { keep_days, sample } },
   };
