@@ -3,18 +3,20 @@ import { HermesError } from '../contracts/errors.ts';
 import type { Exchange } from '../contracts/exchange.ts';
 import type { AccessRoom } from '../contracts/rooms.ts';
 
-interface ModelObject {
-  id: string;
-  object: 'model';
-  created: number;
-  owned_by: string;
-}
+/** In the form of the SDK that asks: OpenAI's, or Anthropic's. */
+type ModelObject = { id: string; object: 'model'; created: number; owned_by: string } | { type: 'model'; id: string; display_name: string; created_at: string };
+type ModelList = { object: 'list'; data: ModelObject[] } | { data: ModelObject[]; has_more: false; first_id: string | null; last_id: string | null };
 
 /** A fixed time: the registry has none of its own, and a list must not change by being asked for. */
 const CREATED = 1_735_689_600;
 
-function toModel(id: string, ownedBy: string): ModelObject {
+function toModel(exchange: Exchange, id: string, ownedBy: string): ModelObject {
+  if (asksAnthropic(exchange)) return { type: 'model', id, display_name: id, created_at: new Date(CREATED * 1000).toISOString() };
   return { id, object: 'model', created: CREATED, owned_by: ownedBy };
+}
+
+function asksAnthropic({ headers }: Exchange): boolean {
+  return headers['anthropic-version'] !== undefined;
 }
 
 function usable(config: Config, exchange: Exchange, access: AccessRoom): ModelEntry[] {
@@ -22,14 +24,17 @@ function usable(config: Config, exchange: Exchange, access: AccessRoom): ModelEn
 }
 
 /** The registry plus `auto`; only what this key may use. */
-export function listModels(exchange: Exchange, access: AccessRoom): { object: 'list'; data: ModelObject[] } {
-  const models = usable(exchange.config, exchange, access).map(({ id, ownedBy }) => toModel(id, ownedBy));
-  return { object: 'list', data: [toModel('auto', 'hermes'), ...models] };
+export function listModels(exchange: Exchange, access: AccessRoom): ModelList {
+  const models = usable(exchange.config, exchange, access).map(({ id, ownedBy }) => toModel(exchange, id, ownedBy));
+  const data = [toModel(exchange, 'auto', 'hermes'), ...models];
+  // One page, whatever its `limit`: a registry is short.
+  if (asksAnthropic(exchange)) return { data, has_more: false, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
+  return { object: 'list', data };
 }
 
 /** A hidden model is not found, as an unknown one is. */
 export function showModel(exchange: Exchange, access: AccessRoom, id: string): ModelObject {
-  if (id === 'auto') return toModel('auto', 'hermes');
+  if (id === 'auto') return toModel(exchange, 'auto', 'hermes');
   const models = usable(exchange.config, exchange, access);
   const found = exchange.config.registry.find(id);
   if (found === undefined || !models.includes(found)) {
@@ -39,5 +44,5 @@ export function showModel(exchange: Exchange, access: AccessRoom, id: string): M
       { param: 'model' },
     );
   }
-  return toModel(found.id, found.ownedBy);
+  return toModel(exchange, found.id, found.ownedBy);
 }

@@ -85,7 +85,7 @@ export function createPassThrough(gateway: Gateway, agents: Agents): PassThrough
           exchange.answer = { status: response.statusCode, body: null, facts: { route: 'passthrough', upstream: target.id } };
           return exchange.answer as NonNullable<Exchange['answer']>;
         });
-        if (answer.error && !response.headersSent) sendError(response, answer.error, { ...answer.headers, 'x-request-id': exchange.trace.id });
+        if (answer.error && !response.headersSent) sendError(response, answer.error, { ...answer.headers, 'x-request-id': exchange.trace.id }, gateway.doors);
         else if (answer.error) response.destroy();
         endPassed(gateway, exchange, request, answer.error?.status ?? answer.status, answer.error?.code, performance.now() - arrived);
       } finally {

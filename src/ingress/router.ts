@@ -36,7 +36,7 @@ export function createRouter(gateway: Gateway): (request: IncomingMessage, respo
       const error = toHermesError(thrown);
       if (!(thrown instanceof HermesError)) gateway.log.error({ request_id: traceId, err: thrown }, 'request failed');
       if (response.headersSent) response.destroy();
-      else sendError(response, error, { 'x-request-id': traceId });
+      else sendError(response, error, { 'x-request-id': traceId }, gateway.doors);
       turnedAway(gateway, request, traceId, error);
     });
   };
@@ -130,7 +130,7 @@ async function keptResponse(
   { request, response, traceId }: { request: IncomingMessage; response: ServerResponse; traceId: string },
 ): Promise<void> {
   const answer = await identified(gateway, beginBare(gateway, request, traceId, NO_BODY), (exchange) => serveKept(gateway, kept, exchange, path));
-  reply(response, traceId, answer, (view) => sendJson(response, view, 200, { 'x-request-id': traceId }));
+  reply(gateway, response, traceId, answer, (view) => sendJson(response, view, 200, { 'x-request-id': traceId }));
 }
 
 function sendJson(response: ServerResponse, value: unknown, status = 200, headers: Record<string, string> = {}): void {
@@ -159,8 +159,8 @@ async function metrics(gateway: Gateway, request: IncomingMessage, response: Ser
 }
 
 /** The answer of an identified request: what it gave, or its error. */
-function reply(response: ServerResponse, traceId: string, answer: Answer, render: (view: unknown) => void): void {
-  if (answer.error) sendError(response, answer.error, { 'x-request-id': traceId, ...toErrorHeaders(answer.error) });
+function reply({ doors }: Gateway, response: ServerResponse, traceId: string, answer: Answer, render: (view: unknown) => void): void {
+  if (answer.error) sendError(response, answer.error, { 'x-request-id': traceId }, doors);
   else render(answer.view);
 }
 
@@ -168,7 +168,7 @@ async function methodNotAllowed(gateway: Gateway, request: IncomingMessage, resp
   const answer = await identified(gateway, beginBare(gateway, request, traceId), () => {
     throw new HermesError('method_not_allowed', `Use ${allow} on this path.`, { headers: { allow } });
   });
-  reply(response, traceId, answer, () => undefined);
+  reply(gateway, response, traceId, answer, () => undefined);
 }
 
 async function models(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string, path: string): Promise<void> {
@@ -176,7 +176,7 @@ async function models(gateway: Gateway, request: IncomingMessage, response: Serv
   const answer = await identified(gateway, beginBare(gateway, request, traceId, NO_BODY), (exchange) =>
     path === '/v1/models' ? listModels(exchange, gateway.rooms.access) : showModel(exchange, gateway.rooms.access, decoded(path.slice('/v1/models/'.length))),
   );
-  reply(response, traceId, answer, (view) => sendJson(response, view, 200, { 'x-request-id': traceId }));
+  reply(gateway, response, traceId, answer, (view) => sendJson(response, view, 200, { 'x-request-id': traceId }));
 }
 
 /** What cannot be decoded is taken as it stands: no model has that name. */
@@ -204,7 +204,7 @@ async function admin(gateway: Gateway, request: IncomingMessage, response: Serve
     return found;
   };
   const answer = await identified(gateway, exchange, serve, ({ status = 200 }) => status);
-  reply(response, traceId, answer, (view) => sendAdmin(response, traceId, view));
+  reply(gateway, response, traceId, answer, (view) => sendAdmin(response, traceId, view));
 }
 
 async function tokens(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {

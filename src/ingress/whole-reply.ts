@@ -68,9 +68,11 @@ function toLatin1({ buffer, byteOffset, byteLength }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
 }
 
-/** An error outside the pipeline, in OpenAI's shape. */
-export function sendError(response: ServerResponse, error: HermesError, headers: Record<string, string> = {}): void {
-  send(response, error.status, { 'content-type': 'application/json', ...headers, ...toErrorHeaders(error) }, Buffer.from(stringifyJson(toErrorBody(error))));
+/** An error outside the pipeline, in the shape that the client's SDK reads: OpenAI's, unless the client says which version of Anthropic's API it speaks. */
+export function sendError(response: ServerResponse, error: HermesError, headers: Record<string, string>, doors: ReadonlyMap<string, Door>): void {
+  const door = response.req.headers['anthropic-version'] === undefined ? undefined : doors.get('anthropic-messages');
+  const body = door ? door.toError(error, { requestId: headers['x-request-id'] }) : toErrorBody(error);
+  send(response, error.status, { 'content-type': 'application/json', ...headers, ...toErrorHeaders(error) }, Buffer.from(stringifyJson(body)));
 }
 
 /** SDKs retry by themselves what they know; they are told where a retry is pointless. */

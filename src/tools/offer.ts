@@ -1,5 +1,6 @@
 import type { Exchange } from '../contracts/exchange.ts';
-import type { FunctionTool } from '../wire/chat.ts';
+import type { ChatRequest, FunctionTool } from '../wire/chat.ts';
+import { isRecord } from '../wire/json.ts';
 import type { RegisteredTool } from './registered-tool.ts';
 
 /** Everything that decides what is on offer. */
@@ -32,7 +33,7 @@ export function toOffer(subject: OfferSubject, known: ReadonlyMap<string, Regist
   const rule = route?.tools;
   const names = namesOf(subject);
   if (names.length === 0) return undefined;
-  const client = new Set((request.tools ?? []).map((tool) => tool.function?.name).filter((name) => name !== undefined));
+  const client = clientNames(request);
   const tools = new Map<string, RegisteredTool>();
   const unavailable: string[] = [];
   for (const name of new Set(names.flatMap((name) => expand(name, known, allows)))) {
@@ -44,6 +45,13 @@ export function toOffer(subject: OfferSubject, known: ReadonlyMap<string, Regist
   }
   if (tools.size === 0 && unavailable.length === 0) return undefined;
   return { tools: tools.size > 0 ? tools : NONE, unavailable, client, sideEffects: [...tools.values()].some((tool) => tool.side_effects) };
+}
+
+/** Its functions, and the native tools of Anthropic that a client runs itself: `bash`, `computer`. What the vendor runs is never asked of a client. */
+function clientNames({ tools = [], anthropic }: ChatRequest): Set<string> {
+  const native = isRecord(anthropic) && Array.isArray(anthropic.tools) ? anthropic.tools : [];
+  const names = [...tools.map((tool) => tool.function?.name), ...native.map((tool: unknown) => (isRecord(tool) ? tool.name : undefined))];
+  return new Set(names.filter((name) => typeof name === 'string'));
 }
 
 function isAllowed(tool: RegisteredTool, { caller, principal }: OfferSubject, allows: Allows): boolean {

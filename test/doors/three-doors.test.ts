@@ -287,6 +287,29 @@ test('count_tokens tells what hermes reckons with, without asking an upstream', 
   );
 });
 
+test('models are listed in the form of the SDK that asks', async () => {
+  const listed = [];
+  for await (const { id, type, display_name, created_at } of anthropic().models.list({ limit: 2 })) listed.push([id, type, display_name, typeof created_at]);
+  assert.deepEqual(listed[1], ['gpt', 'model', 'gpt', 'string']);
+  assert.equal(listed.length, 4);
+  const { id, type } = await anthropic().models.retrieve('claude');
+  assert.deepEqual([id, type], ['claude', 'model']);
+  await assert.rejects(anthropic().messages.batches.list(), (error) => error instanceof Anthropic.PermissionDeniedError && error.type === 'permission_error');
+  await assert.rejects(anthropic().models.retrieve('nope'), (error) => error instanceof Anthropic.NotFoundError && error.type === 'not_found_error');
+  for await (const model of openai().models.list()) assert.equal(model.object, 'model');
+});
+
+test('native tools need no name: a toolset has none', async () => {
+  const toolset = { type: 'mcp_toolset', mcp_server_name: 'x' };
+  const reply = await fetch(`${base}/v1/messages`, {
+    method: 'POST',
+    headers: { 'x-api-key': KEY, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'claude', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }], tools: [toolset] }),
+  });
+  assert.equal(reply.status, 200);
+  assert.deepEqual((anthropicFake.calls.at(-1)?.body as { tools?: unknown } | undefined)?.tools, [toolset]);
+});
+
 describe('errors', () => {
   test("reach an Anthropic client in its own shape, as the SDK's own class", async () => {
     await assert.rejects(

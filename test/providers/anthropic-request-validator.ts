@@ -75,10 +75,19 @@ function text(block: unknown, where: string): string | undefined {
   return block.text.trim() === '' ? `${where}: text content blocks must contain non-whitespace text` : undefined;
 }
 
+/** Tools of Anthropic's own, and what each must say. */
+const NATIVE: Record<string, string[]> = { bash_20250124: ['name'], web_search_20250305: ['name'], mcp_toolset: ['mcp_server_name'] };
+
 function tooling(body: Json): string | undefined {
   const names = new Set<string>();
   if ('tools' in body && (!Array.isArray(body.tools) || body.tools.length === 0)) return 'tools: Input should be a valid list';
   for (const [index, tool] of (Array.isArray(body.tools) ? body.tools : []).entries()) {
+    const own = isPlain(tool) ? NATIVE[String(tool.type)] : undefined;
+    if (isPlain(tool) && own) {
+      for (const key of own) if (typeof tool[key] !== 'string') return `tools.${index}.${key}: Field required`;
+      names.add(String(tool.name ?? tool.type));
+      continue;
+    }
     if (!isPlain(tool) || !NAME.test(String(tool.name))) return `tools.${index}.name: pattern`;
     for (const key of Object.keys(tool)) if (!TOOL.includes(key)) return `tools.${index}.${key}: Extra inputs are not permitted`;
     if (!isPlain(tool.input_schema) || tool.input_schema.type !== 'object') return `tools.${index}.input_schema.type: Field required`;

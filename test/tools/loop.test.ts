@@ -334,6 +334,21 @@ describe("the client's own calls", () => {
     }
   });
 
+  test("of Anthropic's native tools go to the client, beside the server's own on offer", async () => {
+    for (const stream of [false, true]) {
+      model = () => [call('bash', { command: 'ls' }, 'native')];
+      const told = await here.tell(`native ${stream}`, {
+        rule: all,
+        stream,
+        body: { anthropic: { tools: [{ type: 'bash_20250124', name: 'bash' }, { type: 'mcp_toolset' }] } },
+      });
+      assert.deepEqual(
+        told.completion?.choices[0]?.message.tool_calls?.map(({ id }) => id),
+        ['native'],
+      );
+    }
+  });
+
   test('of another caller, or to another question, bring no foreign results back', async () => {
     model = (_, round) => (round === 0 ? [call('order.query', { order_id: 'f' }, 'mine'), call('client_fn', {}, 'yours')] : 'done');
     const options = { rule: all, body: { tools: [clientTool()] } };

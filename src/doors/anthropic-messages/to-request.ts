@@ -54,11 +54,12 @@ function toTools(tools: unknown): { tools: FunctionTool[]; native: unknown[] } {
   const own: FunctionTool[] = [];
   const native: unknown[] = [];
   for (const [index, tool] of tools.entries()) {
-    if (!isRecord(tool) || typeof tool.name !== 'string') throw refuse(`tools.${index}`, `'tools.${index}' must be an object with a name.`);
-    if (typeof tool.type === 'string' && tool.type !== 'custom') {
+    // Toolsets have no name of their own.
+    if (isRecord(tool) && typeof tool.type === 'string' && tool.type !== 'custom') {
       native.push(tool);
       continue;
     }
+    if (!isRecord(tool) || typeof tool.name !== 'string') throw refuse(`tools.${index}`, `'tools.${index}' must be an object with a name.`);
     const { name, description, input_schema, strict, ...more } = tool;
     own.push({
       type: 'function',

@@ -8,7 +8,8 @@ export interface Turn {
   content: Block[];
 }
 export interface WireTool {
-  name: string;
+  /** Absent of a toolset. */
+  name?: string;
   [field: string]: unknown;
 }
 export interface ToolChoice {

@@ -39,9 +39,14 @@ export function toTooling(request: ChatRequest, names: NameMap, strict: boolean)
     if (!tools.has(name)) tools.set(name, toTool(tool, name, strict));
   }
   const native = isRecord(request.anthropic) && Array.isArray(request.anthropic.tools) ? request.anthropic.tools : [];
-  for (const tool of native) if (isRecord(tool) && typeof tool.name === 'string' && !tools.has(tool.name)) tools.set(tool.name, { ...tool, name: tool.name });
+  for (const [index, tool] of native.entries()) {
+    if (!isRecord(tool)) continue;
+    // A toolset has no name.
+    const name = typeof tool.name === 'string' ? tool.name : `\u0000${index}`;
+    if (!tools.has(name)) tools.set(name, tool);
+  }
   const { choice, only } = toChoice(request, names, tools, dropped);
-  const offered = [...tools.values()].filter((tool) => !only || only.has(tool.name));
+  const offered = [...tools].filter(([name]) => !only || only.has(name)).map(([, tool]) => tool);
   return offered.length > 0 ? { tools: offered, choice, dropped } : { dropped, ...undeclared(request, names) };
 }
 
