@@ -37,8 +37,9 @@ export function compose(layers: readonly Layer[], terminal: Terminal, log: Log):
     // Plain promises, not async functions: each await here is paid by every layer of every request.
     dispatch: (scope, index) => {
       const layer = active[index];
-      if (layer === undefined) return runTerminal(scope.exchange, terminal);
+      if (layer === undefined) return runTerminal(scope, terminal);
       const step = new Step(onion, scope, layer, index);
+      if (layer.local && !step.begin(layer.local)) return step.skipped();
       scope.enter(step);
       return layer.hooks.handle === undefined ? onion.dispatch(scope, index + 1).then(() => scope.pass(step)) : step.run();
     },
@@ -52,13 +53,16 @@ interface Onion {
   dispatch(scope: Scope, index: number): Promise<Answer>;
 }
 
-async function runTerminal(exchange: Exchange, terminal: Terminal): Promise<Answer> {
+async function runTerminal(scope: Scope, terminal: Terminal): Promise<Answer> {
+  const { exchange } = scope;
+  scope.inside++;
   try {
     const answer = await terminal(exchange);
     if (exchange.answer !== answer) exchange.answer = answer;
   } catch (thrown) {
     exchange.answer = { error: toHermesError(thrown) };
   }
+  scope.inside--;
   return settled(exchange);
 }
 
@@ -76,13 +80,17 @@ class Step implements Entry {
   readonly layer: Layer;
   readonly index: number;
   readonly exchange: Exchange;
-  readonly local: object;
+  local: object = NOTHING;
   attached = false;
   ended = false;
   readonly #onion: Onion;
   readonly #scope: Scope;
   readonly #start = performance.now();
+  /** How many steps had been entered and not left, this one counted. */
+  readonly #depth: number;
   #called = false;
+  /** Its handle has ended. */
+  #over = false;
   /** What the layer got from its one `next()`: when it gives just that back, there is nothing left to settle. */
   #inner: Promise<Answer> | undefined;
 
@@ -92,7 +100,25 @@ class Step implements Entry {
     this.layer = layer;
     this.index = index;
     this.exchange = scope.exchange;
-    this.local = layer.local?.() ?? NOTHING;
+    this.#depth = ++scope.inside;
+  }
+
+  /** Makes the state of this entry. False: it threw, and the answer is its error unless the layer is optional. */
+  begin(local: () => object): boolean {
+    try {
+      this.local = local();
+      return true;
+    } catch (thrown) {
+      const error = this.#onion.fault(this, thrown);
+      if (!this.layer.optional) this.exchange.answer = { error };
+      return false;
+    }
+  }
+
+  /** Not entered: what stands inside goes on without it, or nothing does. */
+  skipped(): Promise<Answer> {
+    this.#scope.inside--;
+    return this.layer.optional ? this.#onion.dispatch(this.#scope, this.index + 1) : Promise.resolve(settled(this.exchange));
   }
 
   run(): Promise<Answer> {
@@ -101,7 +127,10 @@ class Step implements Entry {
       const next = (fork?: Exchange): Promise<Answer> => this.#next(fork);
       const result = layer.hooks.handle?.(exchange, next as Next, local);
       // A layer that hands on what came, and looks at no stream: not a promise more for it.
-      if (result !== undefined && result === this.#inner && !layer.hooks.onChunk && !layer.hooks.onEnd) return this.#inner;
+      if (result !== undefined && result === this.#inner && !layer.hooks.onChunk && !layer.hooks.onEnd) {
+        this.#scope.inside--;
+        return this.#inner;
+      }
       // Whatever a plugin awaits with: a thenable of another library is one, too.
       if (isThenable(result)) {
         const promise = result instanceof Promise ? result : Promise.resolve(result);
@@ -124,18 +153,39 @@ class Step implements Entry {
     }
   }
 
-  #settle(result: unknown): Answer {
+  #settle(result: unknown): Answer | Promise<Answer> {
+    if (this.#scope.inside > this.#depth) return this.#innerLeft().then(() => this.#left(result));
+    return this.#left(result);
+  }
+
+  #left(result: unknown): Answer {
     const { layer, exchange } = this;
     if (result instanceof ExchangeAnswer && result !== exchange.answer) exchange.answer = result;
     if (exchange.answer === undefined) throw new Error(`the plugin "${layer.name}" neither called next() nor set exchange.answer`);
     if (!this.#called) this.#span();
+    this.#over = true;
     return this.#scope.pass(this);
+  }
+
+  /** Did this layer end before what it called? Nothing inside may outlive it: a session would stay locked. An answer that it set itself stands. */
+  async #innerLeft(): Promise<void> {
+    const { exchange } = this;
+    const own = exchange.answer;
+    const inner = await this.#inner;
+    if (own === undefined || own === inner) return;
+    await cancelQuietly(inner?.stream, new HermesError('superseded', 'Another answer took its place.'));
+    exchange.answer = own;
   }
 
   #next(fork: Exchange | undefined): Promise<Answer> {
     const { layer, index } = this;
     if (fork === undefined && this.#called) {
       throw new Error(`next() was called twice by the plugin "${layer.name}": a further try is a fork, next(exchange.fork())`);
+    }
+    if (fork === undefined && this.#over) {
+      // Not thrown: in a timer of the plugin's nobody would catch it. What stood inside would begin after its end, and never have one.
+      this.#onion.fault(this, new Error(`the plugin "${layer.name}" called next() after its handle had ended: return it, or await it`));
+      return Promise.resolve(settled(this.exchange));
     }
     if (!this.#called) this.#span();
     this.#called = true;
@@ -152,6 +202,7 @@ class Step implements Entry {
   async #recover(thrown: unknown): Promise<Answer> {
     const { layer, exchange, index } = this;
     const error = this.#onion.fault(this, thrown);
+    if (this.#scope.inside > this.#depth) await this.#innerLeft();
     if (layer.optional) {
       if (!this.#called) {
         this.#called = true;
@@ -163,6 +214,7 @@ class Step implements Entry {
       await cancelQuietly(before?.stream, error);
       exchange.answer = { error, ...(before ? { facts: before.facts } : {}) };
     }
+    this.#over = true;
     return this.#scope.pass(this);
   }
 }
@@ -173,6 +225,8 @@ class Scope {
   readonly #entries: Entry[] = [];
   readonly #fault: LayerFault;
   readonly #streams: TappedStream[] = [];
+  /** Steps that have been entered and not left. */
+  inside = 0;
 
   constructor(exchange: Exchange, fault: LayerFault) {
     this.exchange = exchange;
@@ -185,6 +239,7 @@ class Scope {
 
   /** A layer has unwound: its hooks go onto the stream that stands now; a whole body leaves them for `finish`. */
   pass(entry: Entry): Answer {
+    this.inside--;
     const answer = settled(this.exchange);
     if (answer.stream && (entry.layer.hooks.onChunk || entry.layer.hooks.onEnd)) this.#tapped(answer).attach(entry);
     return answer;

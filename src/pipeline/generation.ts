@@ -173,8 +173,21 @@ async function setUp(loaded: LoadedPlugin, value: unknown, previous: Hooks<objec
   }
   try {
     const made = await plugin.setup?.(hermes, config, previous);
-    return made ?? plugin;
+    return made ? joinHooks(made, plugin) : plugin;
   } catch (cause) {
     throw new PluginLoadError(fileOf(loaded), `setup failed: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
   }
+}
+
+/** What `setup` gives, and for what it leaves out the plugin's own. */
+function joinHooks(made: Hooks<object>, plugin: Hooks<object>): Hooks<object> {
+  const { handle, onChunk, onEnd, close, watches } = plugin;
+  if (!handle && !onChunk && !onEnd && !close && watches === undefined) return made;
+  return {
+    handle: made.handle?.bind(made) ?? handle?.bind(plugin),
+    onChunk: made.onChunk?.bind(made) ?? onChunk?.bind(plugin),
+    onEnd: made.onEnd?.bind(made) ?? onEnd?.bind(plugin),
+    close: made.close?.bind(made) ?? close?.bind(plugin),
+    watches: made.watches ?? watches,
+  } as Hooks<object>;
 }

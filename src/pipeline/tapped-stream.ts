@@ -1,8 +1,9 @@
 import { HermesError, isAbort, toHermesError } from '../contracts/errors.ts';
 import type { Exchange, Facts } from '../contracts/exchange.ts';
 import type { Batch, Chunk, ChunkStream, Outcome } from '../contracts/stream.ts';
-import { batchOf } from '../wire/batch.ts';
+import { batchOf, makeChunk } from '../wire/batch.ts';
 import { hasContent } from '../wire/chat.ts';
+import { isRecord } from '../wire/json.ts';
 import { cancelQuietly } from '../wire/streams.ts';
 import { type Entry, type LayerFault, runEnds } from './entry.ts';
 
@@ -100,7 +101,8 @@ export class TappedStream implements ChunkStream {
 
   #call(entry: Entry, chunk: Chunk): Chunk | undefined {
     try {
-      return entry.layer.hooks.onChunk?.(chunk, entry.exchange, entry.local);
+      const result = entry.layer.hooks.onChunk?.(chunk, entry.exchange, entry.local);
+      return result === undefined || result === chunk || result.view !== undefined ? result : toChunk(result);
     } catch (thrown) {
       const error = this.#fault(entry, thrown);
       if (!entry.layer.optional) throw error;
@@ -147,4 +149,10 @@ export class TappedStream implements ChunkStream {
       if (failed) throw failed;
     });
   }
+}
+
+/** Of an object that a plugin made, its data counts. */
+function toChunk({ data }: Pick<Chunk, 'data'>): Chunk {
+  if (!isRecord(data)) throw new Error('onChunk gave back what is no chunk: an object with `data`, or undefined to drop it');
+  return makeChunk(data);
 }

@@ -32,7 +32,8 @@ export function createMetrics(now: () => number = Date.now): Metrics {
   };
   setTimeout(() => void ofProcess(), LOAD_AFTER_MS).unref();
   const families = new Map<string, Family>();
-  const once = <T extends Family>(name: string, kind: abstract new (...args: never[]) => T, make: () => T): T => {
+  const once = <T extends Family>(name: string, help: string, labels: readonly string[], kind: abstract new (...args: never[]) => T, make: () => T): T => {
+    checkNames(name, help, labels);
     const known = families.get(name);
     if (known instanceof kind) return known;
     if (known !== undefined) throw new Error(`the metric ${name} is of another type already`);
@@ -47,10 +48,19 @@ export function createMetrics(now: () => number = Date.now): Metrics {
       const own = [...families.values()].map((family) => family.text(format));
       return format === 'text' ? `${own.join('\n\n')}\n\n${process}` : `${own.join('\n')}\n${toOpenMetrics(process)}# EOF\n`;
     },
-    counter: (name, help, labels = []) => once(name, CounterFamily, () => new CounterFamily(name, help, labels)),
-    gauge: (name, help, labels = []) => once(name, GaugeFamily, () => new GaugeFamily(name, help, labels)),
-    histogram: (name, help, labels = [], buckets = LATENCY_BUCKETS) => once(name, HistogramFamily, () => new HistogramFamily(name, help, labels, buckets, now)),
+    counter: (name, help, labels = []) => once(name, help, labels, CounterFamily, () => new CounterFamily(name, help, labels)),
+    gauge: (name, help, labels = []) => once(name, help, labels, GaugeFamily, () => new GaugeFamily(name, help, labels)),
+    histogram: (name, help, labels = [], buckets = LATENCY_BUCKETS) =>
+      once(name, help, labels, HistogramFamily, () => new HistogramFamily(name, help, labels, buckets, now)),
   };
+}
+
+/** One bad name, and Prometheus takes nothing of the whole page. Source: Prometheus, "Data model". */
+function checkNames(name: string, help: string, labels: readonly string[]): void {
+  if (!/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name)) throw new Error(`a metric's name has letters, digits, _ and : alone, not "${name}"`);
+  const wrong = labels.find((label) => !/^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/.test(label));
+  if (wrong !== undefined) throw new Error(`the metric ${name} has the label "${wrong}": letters, digits and _ alone are allowed`);
+  if (help.trim() === '') throw new Error(`the metric ${name} needs a help text`);
 }
 
 async function loadProcessMetrics(): Promise<{ metrics(): Promise<string> }> {
