@@ -8,6 +8,7 @@ export interface Violation {
   param: string | null;
   code: string | null;
 }
+const LONGEST_USER = 64;
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const ROLES = new Set(['system', 'developer', 'user', 'assistant', 'tool', 'function']);
 /** Hermes' own fields: none ever reaches an upstream. */
@@ -46,6 +47,8 @@ function findBodyViolation({ raw, body }: ReceivedCall): Violation | undefined {
     return bad("Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.", 'max_tokens');
   for (const field of ['max_tokens', 'max_completion_tokens'] as const)
     if (body[field] != null && (!Number.isInteger(body[field]) || (body[field] ?? 0) < 1)) return bad(`Invalid '${field}': must be at least 1.`, field);
+  if (typeof body.user === 'string' && body.user.length > LONGEST_USER)
+    return bad(`Invalid 'user': string too long. Expected a string with maximum length ${LONGEST_USER}.`, 'user', 'string_above_max_length');
   if (body.stream_options != null && body.stream !== true)
     return bad("The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options');
   return undefined;

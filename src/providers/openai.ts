@@ -18,7 +18,7 @@ export default defineProvider({
   form: 'openai-chat',
   defaults: { apiBase: 'https://api.openai.com/v1', apiKeyEnv: 'OPENAI_API_KEY' },
   toUpstream(request, target, _attempt, caller) {
-    const { body, names } = toBody(request, target);
+    const { body, names } = toBody(request, target, caller !== undefined);
     return {
       method: 'POST',
       url: toAddress(target),

@@ -6,11 +6,16 @@ import { isOpenAiModel, isOthersModel, isReasoningModel } from './family.ts';
 import { toMessages } from './messages.ts';
 import { nameRequest } from './names.ts';
 import { withEmptyReasoning, withoutForeignReasoning } from './reasoning.ts';
+import { fitTranslated } from './translated.ts';
 
 type Body = Record<string, unknown>;
 
-/** The request as this upstream takes it: the caller's keys in their order, only what must be is changed. `names` when names were mapped. */
-export function toBody(request: ChatRequest, target: UpstreamTarget): { body: Body; names: NameMap | undefined } {
+/**
+ * The request as this upstream takes it: the caller's keys in their order, only what must be is changed. `names` when names were mapped.
+ * `sameForm`: the caller wrote it in this form itself.
+ */
+export function toBody(asked: ChatRequest, target: UpstreamTarget, sameForm: boolean): { body: Body; names: NameMap | undefined } {
+  const request = sameForm ? asked : fitTranslated(asked);
   // Before the carriage goes: it tells whose reasoning it is.
   const clean = withoutCarriage(withMessages(request, withEmptyReasoning(withoutForeignReasoning(request.messages, target), target)));
   const named = nameRequest(withMessages(clean, toMessages(clean.messages, target)));
