@@ -68,8 +68,9 @@ function findToolViolation({ body }: ReceivedCall): Violation | undefined {
         );
     }
   }
-  if (tool_choice != null && tools === undefined && tool_choice !== 'none')
-    return bad("'tool_choice' is only allowed when 'tools' are specified.", 'tool_choice');
+  for (const field of ['tool_choice', 'parallel_tool_calls'] as const)
+    if (body[field] != null && tools === undefined && body.functions === undefined)
+      return bad(`Invalid value for '${field}': '${field}' is only allowed when 'tools' are specified.`, field);
   const chosen = (tool_choice as { function?: { name?: string } } | null | undefined)?.function?.name;
   if (chosen !== undefined && !tools?.some((tool) => tool.function?.name === chosen))
     return bad(`Tool choice '${chosen}' not found in 'tools' parameter.`, 'tool_choice');

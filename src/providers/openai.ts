@@ -18,14 +18,14 @@ export default defineProvider({
   form: 'openai-chat',
   defaults: { apiBase: 'https://api.openai.com/v1', apiKeyEnv: 'OPENAI_API_KEY' },
   toUpstream(request, target, _attempt, caller) {
-    const { body, names } = toBody(request, target, caller !== undefined);
+    const { body, names, dropped } = toBody(request, target, caller);
     return {
       method: 'POST',
       url: toAddress(target),
       headers: toHeaders(target, request.stream === true),
       body: (caller && spliceJson(body, caller, { same: sameJson, write: writeRecalled })) ?? stringifyJson(body),
       stream: request.stream === true,
-      droppedParams: [],
+      droppedParams: dropped,
       // Undefined says: the answer is in our form as it comes.
       context: names,
     };

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import door from '../../src/doors/anthropic-messages.ts';
+import openaiProvider from '../../src/providers/openai.ts';
 import { type Reply, type RunningApp, startApp } from '../app-kit.ts';
 import { createFakeUpstream, type FakeUpstream } from '../fake-upstream.ts';
 import { createFakeAnthropic, type FakeAnthropic } from '../providers/fake-anthropic.ts';
+import { makeTarget } from '../upstream/send-kit.ts';
 
 /** Clients of other forms in front of an upstream that speaks OpenAI's, and is as strict. */
 let openai: FakeUpstream;
@@ -46,6 +49,43 @@ describe('an Anthropic client in front of an OpenAI upstream', () => {
   test('has its whole user id in front of an Anthropic upstream', async () => {
     assert.equal((await messages({ model: 'claude', metadata: { user_id } })).status, 200);
     assert.deepEqual(anthropic.calls.at(-1)?.body.metadata, { user_id });
+  });
+});
+
+describe('where no tool goes out, nothing speaks of tools', () => {
+  const SEARCH = { type: 'web_search_20250305', name: 'web_search', max_uses: 2 };
+  const READ = { name: 'read', input_schema: { type: 'object' } };
+  for (const [name, path, body] of [
+    ['a native tool that stays behind, and is chosen', 'messages', { tools: [SEARCH], tool_choice: { type: 'tool', name: 'web_search' } }],
+    ['a native tool that stays behind, one at a time', 'messages', { tools: [SEARCH], tool_choice: { type: 'auto', disable_parallel_tool_use: true } }],
+    ['a native tool that stays behind, and any must be used', 'messages', { tools: [SEARCH], tool_choice: { type: 'any' } }],
+    ['an empty list', 'messages', { tools: [], tool_choice: { type: 'auto' } }],
+    ['none', 'messages', { tool_choice: { type: 'none' } }],
+    ['parallel calls without tools', 'responses', { parallel_tool_calls: true }],
+    ['parallel calls and an empty list', 'responses', { parallel_tool_calls: false, tools: [], tool_choice: 'auto' }],
+  ] as const)
+    test(`${path}: ${name}`, async () => {
+      const out = await sent(path, body);
+      assert.deepEqual([out.tools, out.tool_choice, out.parallel_tool_calls], [undefined, undefined, undefined]);
+    });
+
+  test("an OpenAI client's names of hermes' tools, none of which is to be had", async () => {
+    const reply = await app.chat({ model: 'gpt', messages: HI, tools: ['no.such'], tool_choice: 'auto', parallel_tool_calls: true });
+    assert.equal(reply.status, 200, reply.text);
+  });
+
+  test('beside others a native tool that is chosen is no choice any more; the rest of it stays', async () => {
+    const chosen = { tools: [SEARCH, READ], tool_choice: { type: 'tool', name: 'web_search', disable_parallel_tool_use: true } };
+    const body = await sent('messages', chosen);
+    assert.deepEqual([body.tool_choice, body.parallel_tool_calls, Array.isArray(body.tools) && body.tools.length], [undefined, false, 1]);
+    const other = await sent('messages', { tools: [SEARCH, READ], tool_choice: { type: 'tool', name: 'read' } });
+    assert.deepEqual(other.tool_choice, { type: 'function', function: { name: 'read' } });
+  });
+
+  test('what stays behind is named', () => {
+    const dropped = (body: object) => openaiProvider.toUpstream(door.enter({ messages: HI, ...body }, {}).request, makeTarget()).droppedParams;
+    assert.deepEqual(dropped({ tools: [SEARCH], tool_choice: { type: 'any' } }), ['tools.web_search_20250305', 'tool_choice']);
+    assert.deepEqual(dropped({ tools: [SEARCH, READ], tool_choice: { type: 'auto' } }), ['tools.web_search_20250305']);
   });
 });
 

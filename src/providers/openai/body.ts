@@ -1,6 +1,7 @@
 import type { UpstreamTarget } from '../../contracts/exchange.ts';
 import { withoutCarriage } from '../../wire/carriage.ts';
 import type { ChatMessage, ChatRequest } from '../../wire/chat.ts';
+import type { JsonSource } from '../../wire/splice-json.ts';
 import type { NameMap } from '../../wire/tool-names.ts';
 import { isOpenAiModel, isOthersModel, isReasoningModel } from './family.ts';
 import { toMessages } from './messages.ts';
@@ -10,12 +11,19 @@ import { fitTranslated } from './translated.ts';
 
 type Body = Record<string, unknown>;
 
+export interface OutgoingBody {
+  body: Body;
+  /** When names were mapped. */
+  names: NameMap | undefined;
+  dropped: string[];
+}
+
 /**
- * The request as this upstream takes it: the caller's keys in their order, only what must be is changed. `names` when names were mapped.
- * `sameForm`: the caller wrote it in this form itself.
+ * The request as this upstream takes it: the caller's keys in their order, only what must be is changed. `caller`: the body
+ * as it came, when it came in this form.
  */
-export function toBody(asked: ChatRequest, target: UpstreamTarget, sameForm: boolean): { body: Body; names: NameMap | undefined } {
-  const request = sameForm ? asked : fitTranslated(asked);
+export function toBody(asked: ChatRequest, target: UpstreamTarget, caller: JsonSource | undefined): OutgoingBody {
+  const { request, dropped } = caller ? { request: asked, dropped: [] } : fitTranslated(asked);
   // Before the carriage goes: it tells whose reasoning it is.
   const clean = withoutCarriage(withMessages(request, withEmptyReasoning(withoutForeignReasoning(request.messages, target), target)));
   const named = nameRequest(withMessages(clean, toMessages(clean.messages, target)));
@@ -24,8 +32,8 @@ export function toBody(asked: ChatRequest, target: UpstreamTarget, sameForm: boo
   body.model = target.modelName;
   setStreamOptions(body, target);
   setMaxTokens(body, target);
-  dropEmptyTools(body);
-  return { body: Object.assign(body, target.extraBody), names: named.names };
+  dropEmptyTools(body, caller);
+  return { body: Object.assign(body, target.extraBody), names: named.names, dropped };
 }
 
 /** Members are set on it later: in Node 20 a spread object would get a shape of its own by each (docs/performance.md). Only a spread keeps `__proto__` as data. */
@@ -64,9 +72,11 @@ function fieldOf(body: Body, target: UpstreamTarget): 'max_tokens' | 'max_comple
   return body.max_completion_tokens != null && (body.max_tokens == null || isOpenAiModel(target)) ? 'max_completion_tokens' : 'max_tokens';
 }
 
-/** An empty list is refused, and without tools what speaks of them is, too. */
-function dropEmptyTools(body: Body): void {
-  if (body.tools !== null && !(Array.isArray(body.tools) && body.tools.length === 0)) return;
+/** An empty list is refused, and without tools what speaks of them is, too: a caller that names none in this form itself is told so. */
+function dropEmptyTools(body: Body, caller: JsonSource | undefined): void {
+  const { tools } = body;
+  if (tools !== null && tools !== undefined && !(Array.isArray(tools) && tools.length === 0)) return;
+  if (tools === undefined && caller && !('tools' in caller.value)) return;
   delete body.tools;
   delete body.tool_choice;
   delete body.parallel_tool_calls;

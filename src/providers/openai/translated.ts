@@ -1,12 +1,34 @@
 import { createHash } from 'node:crypto';
 import type { ChatRequest } from '../../wire/chat.ts';
+import { isRecord } from '../../wire/json.ts';
+
+export interface Fitted {
+  request: ChatRequest;
+  /** Of what the caller said: that which cannot be told here. */
+  dropped: string[];
+}
 
 /** OpenAI's bound of `user`; Zhipu and Doubao take 128. A SHA-256 in hex is exactly as long. */
 const MAX_USER = 64;
 
 /** A request that another form was translated into, as OpenAI's form takes it. What its own clients send is theirs, and goes as it is. */
-export function fitTranslated(request: ChatRequest): ChatRequest {
+export function fitTranslated(request: ChatRequest): Fitted {
+  const dropped: string[] = [];
+  const fitted: ChatRequest = { ...request };
   const { user } = request;
-  if (user === undefined || user.length <= MAX_USER) return request;
-  return { ...request, user: createHash('sha256').update(user).digest('hex') };
+  if (user !== undefined && user.length > MAX_USER) fitted.user = createHash('sha256').update(user).digest('hex');
+  fitTools(fitted, dropped);
+  return { request: fitted, dropped };
+}
+
+/** Tools that Anthropic runs itself stay behind, and with them the choice of one. */
+function fitTools(fitted: ChatRequest, dropped: string[]): void {
+  const { anthropic, tool_choice } = fitted;
+  const native = isRecord(anthropic) && Array.isArray(anthropic.tools) ? anthropic.tools.filter(isRecord) : [];
+  dropped.push(...native.map((tool) => `tools.${tool.type}`));
+  const chosen = isRecord(tool_choice) && isRecord(tool_choice.function) ? tool_choice.function.name : undefined;
+  const named = native.some((tool) => tool.name === chosen);
+  if (!named && !(tool_choice === 'required' && native.length > 0 && !fitted.tools?.length)) return;
+  delete fitted.tool_choice;
+  dropped.push('tool_choice');
 }
