@@ -1,4 +1,6 @@
 import type { ChatMessage, ContentPart } from '../wire/chat.ts';
+import { isRecord } from '../wire/json.ts';
+import { toPlainParts } from '../wire/native-blocks.ts';
 
 /** What of a message is counted. */
 export interface MessageSize {
@@ -43,7 +45,11 @@ function addPart(size: MessageSize, part: ContentPart): void {
   if (typeof part.text === 'string') size.texts.push(part.text);
   else if (typeof part.refusal === 'string') size.texts.push(part.refusal);
   else if (part.type === 'image_url') size.fixed += part.image_url?.detail === 'low' ? IMAGE_LOW : IMAGE_HIGH;
-  else size.fixed += OTHER_MEDIA;
+  else {
+    const plain = part.type === 'anthropic' && isRecord(part.block) ? toPlainParts(part.block) : undefined;
+    if (plain) for (const one of plain) addPart(size, one);
+    else size.fixed += OTHER_MEDIA;
+  }
 }
 
 /** No token is shorter than a byte: never less than the true count. */

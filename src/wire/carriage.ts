@@ -1,4 +1,7 @@
-import type { ChatMessage, ChatRequest, ContentPart, FunctionTool, ToolCall } from './chat.ts';
+import { HermesError } from '../contracts/errors.ts';
+import type { ChatMessage, ChatRequest, ContentPart, FunctionTool, Role, ToolCall } from './chat.ts';
+import { isRecord } from './json.ts';
+import { placeOf, toPlainParts } from './native-blocks.ts';
 
 /**
  * What the canonical form cannot say itself travels in two members: `thinking_blocks` on assistant messages (Anthropic's
@@ -8,7 +11,10 @@ import type { ChatMessage, ChatRequest, ContentPart, FunctionTool, ToolCall } fr
  */
 const CARRIED = 'anthropic';
 
-/** The request without them, as every other upstream may see it; the very same object when there are none, so that an unchanged request is still known as such. */
+/**
+ * The request without them, as every other upstream may see it; the very same object when there are none, so that an unchanged request is still known as such.
+ * Native blocks are told as text where they are text. Throws `unsupported_parameter` for those of a user or a tool that cannot be told: another upstream may take them.
+ */
 export function withoutCarriage(request: ChatRequest): ChatRequest {
   const messages = imagesBehindResults(mapped(request.messages, cleanMessage));
   const tools = request.tools && mapped(request.tools, (tool: FunctionTool) => bare(tool));
@@ -17,8 +23,8 @@ export function withoutCarriage(request: ChatRequest): ChatRequest {
   return { ...rest, messages, ...(tools ? { tools } : {}) };
 }
 
-function cleanMessage(message: ChatMessage): ChatMessage {
-  const content = Array.isArray(message.content) ? cleanParts(message.content) : message.content;
+function cleanMessage(message: ChatMessage, index: number): ChatMessage {
+  const content = Array.isArray(message.content) ? cleanParts(message.content, message.role, `messages[${index}].content`) : message.content;
   const calls = message.tool_calls && mapped(message.tool_calls, (call: ToolCall) => bare(call));
   const carried = CARRIED in message || 'thinking_blocks' in message;
   if (!carried && content === message.content && calls === message.tool_calls) return message;
@@ -26,9 +32,27 @@ function cleanMessage(message: ChatMessage): ChatMessage {
   return { ...rest, ...(content === undefined ? {} : { content }), ...(calls ? { tool_calls: calls } : {}) };
 }
 
-function cleanParts(parts: ContentPart[]): ContentPart[] {
-  const known = parts.some((part) => part.type === CARRIED) ? parts.filter((part) => part.type !== CARRIED) : parts;
+function cleanParts(parts: ContentPart[], role: Role, path: string): ContentPart[] {
+  const known = parts.some((part) => part.type === CARRIED) ? parts.flatMap((part, index) => plainParts(part, role, `${path}[${index}]`)) : parts;
   return mapped(known, (part: ContentPart) => bare(part));
+}
+
+function plainParts(part: ContentPart, role: Role, path: string): ContentPart[] {
+  if (part.type !== CARRIED) return [part];
+  const block = isRecord(part.block) ? part.block : {};
+  const plain = toPlainParts(block);
+  // What the model's own side did (searches, code that it ran) led to the words behind it; a system's are settings.
+  if (plain || (role !== 'user' && role !== 'tool')) return plain ?? [];
+  const place = placeOf(block) ?? path;
+  throw new HermesError(
+    'unsupported_parameter',
+    `The ${describe(block)} in '${place}' cannot be sent to this model: it reads text, images and PDF data. Send the content itself, or choose a model of Anthropic's.`,
+    { param: place },
+  );
+}
+
+function describe({ type, source }: Record<string, unknown>): string {
+  return isRecord(source) ? `${type} with a source of the type ${JSON.stringify(source.type)}` : `block of the type ${JSON.stringify(type)}`;
 }
 
 function bare<T extends object>(value: T): T {
@@ -39,10 +63,10 @@ function bare<T extends object>(value: T): T {
 }
 
 /** The same array when nothing in it changed. */
-function mapped<T>(list: T[], change: (item: T) => T): T[] {
+function mapped<T>(list: T[], change: (item: T, index: number) => T): T[] {
   let changed = false;
-  const out = list.map((item) => {
-    const next = change(item);
+  const out = list.map((item, index) => {
+    const next = change(item, index);
     changed ||= next !== item;
     return next;
   });

@@ -123,7 +123,7 @@ describe('an Anthropic request', () => {
             { type: 'text', text: 'and this' },
             { type: 'image_url', image_url: { url: 'https://example.com/a.png' } },
             { type: 'file', file: { filename: 'spec.pdf', file_data: 'data:application/pdf;base64,JVBERi0=' } },
-            { type: 'file', file: { filename: 'notes', file_data: 'data:text/plain;base64,5L2g5aW9' } },
+            { type: 'text', text: 'notes\n你好' },
           ],
         },
       ],
@@ -164,7 +164,15 @@ describe('an Anthropic request', () => {
     const sent = JSON.parse(String(anthropic.toUpstream(request, anthropicTarget({ modelName: 'claude' })).body));
     assert.deepEqual(sent, body);
     assert.deepEqual(Object.keys(withoutCarriage(request)).sort(), ['max_tokens', 'messages', 'model', 'response_format']);
-    assert.deepEqual(withoutCarriage(request).messages, [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }]);
+    assert.deepEqual(withoutCarriage(request).messages, [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 't\ns' },
+          { type: 'text', text: 'hi' },
+        ],
+      },
+    ]);
   });
 
   test("gives hermes' own fields up to hermes, from body and headers", () => {

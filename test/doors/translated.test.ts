@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { sizeOfMessage, upperBound } from '../../src/context/message-size.ts';
 import door from '../../src/doors/anthropic-messages.ts';
+import anthropicProvider from '../../src/providers/anthropic.ts';
 import openaiProvider from '../../src/providers/openai.ts';
 import { type Reply, type RunningApp, startApp } from '../app-kit.ts';
 import { createFakeUpstream, type FakeUpstream } from '../fake-upstream.ts';
+import { anthropicTarget } from '../providers/anthropic-targets.ts';
 import { createFakeAnthropic, type FakeAnthropic } from '../providers/fake-anthropic.ts';
 import { makeTarget } from '../upstream/send-kit.ts';
 
@@ -16,9 +19,19 @@ before(async () => {
   openai = await createFakeUpstream();
   anthropic = await createFakeAnthropic(() => [{ type: 'text', text: 'ok' }]);
   const gpt = { provider: 'openai', api_base: openai.url, api_key_env: 'UP_KEY' };
+  const claude = { provider: 'anthropic', model_name: 'claude-sonnet-4-5', api_base: anthropic.url, api_key_env: 'ANT_KEY', max_tokens: 4000 };
   const models = [
     { id: 'gpt', model_name: 'gpt-4o', ...gpt },
-    { id: 'claude', provider: 'anthropic', model_name: 'claude-sonnet-4-5', api_base: anthropic.url, api_key_env: 'ANT_KEY', max_tokens: 4000 },
+    { id: 'claude', ...claude },
+    {
+      id: 'gpt_or_claude',
+      failover: {
+        upstreams: [
+          { target: 'gpt', weight: 100 },
+          { target: 'claude', weight: 1 },
+        ],
+      },
+    },
   ];
   app = await startApp({ models, default_model: 'gpt' }, { env: { UP_KEY: 'sk-up', ANT_KEY: 'sk-ant' } });
 });
@@ -86,6 +99,81 @@ describe('where no tool goes out, nothing speaks of tools', () => {
     const dropped = (body: object) => openaiProvider.toUpstream(door.enter({ messages: HI, ...body }, {}).request, makeTarget()).droppedParams;
     assert.deepEqual(dropped({ tools: [SEARCH], tool_choice: { type: 'any' } }), ['tools.web_search_20250305', 'tool_choice']);
     assert.deepEqual(dropped({ tools: [SEARCH, READ], tool_choice: { type: 'auto' } }), ['tools.web_search_20250305']);
+  });
+});
+
+describe("what a user says in Anthropic's own blocks", () => {
+  const CITED = { citations: { enabled: true } };
+  const FOUND = {
+    type: 'search_result',
+    source: 'https://docs.example/refunds',
+    title: 'Refunds',
+    content: [
+      { type: 'text', text: 'Within 30 days.' },
+      { type: 'text', text: 'Money back.' },
+    ],
+    ...CITED,
+  };
+  const IMAGE = { type: 'image', source: { type: 'url', url: 'https://example.com/a.png' } };
+  const PAGES = { type: 'document', source: { type: 'content', content: [{ type: 'text', text: 'page one' }, IMAGE] }, title: 'Manual', ...CITED };
+  const NOTES = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: '你好' }, context: 'of a call' };
+  const CALL = { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'look', input: {} }] };
+  const answered = (...content: object[]) => [...HI, CALL, { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content }] }];
+  const TOOLS = [{ name: 'look', input_schema: { type: 'object' } }];
+  const FOUND_TEXT = { type: 'text', text: 'Refunds\nhttps://docs.example/refunds\nWithin 30 days.\nMoney back.' };
+
+  test('arrives as text, title and source first, and as images', async () => {
+    const { messages: got } = await sent('messages', { messages: [{ role: 'user', content: [FOUND, PAGES, NOTES] }] });
+    assert.deepEqual(got, [
+      {
+        role: 'user',
+        content: [
+          FOUND_TEXT,
+          { type: 'text', text: 'Manual\npage one' },
+          { type: 'image_url', image_url: { url: 'https://example.com/a.png' } },
+          { type: 'text', text: 'of a call\n你好' },
+        ],
+      },
+    ]);
+    const plain = await sent('messages', { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'content', content: 'all of it' } }] }] });
+    assert.deepEqual(plain.messages, [{ role: 'user', content: [{ type: 'text', text: 'all of it' }] }]);
+  });
+
+  test('arrives as text in the result of a tool, its images behind it', async () => {
+    const { messages: got } = await sent('messages', { tools: TOOLS, messages: answered(FOUND, PAGES, { type: 'tool_reference', tool_name: 'look' }) });
+    assert.deepEqual(Array.isArray(got) && got.slice(2), [
+      { role: 'tool', tool_call_id: 'toolu_1', content: [FOUND_TEXT, { type: 'text', text: 'Manual\npage one' }, { type: 'text', text: 'look' }] },
+      { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }] },
+    ]);
+  });
+
+  test('is refused by its place where it cannot be told, and reaches the model behind that can read it', async () => {
+    const page = { type: 'document', source: { type: 'url', url: 'https://example.com/a.pdf' } };
+    const asked = [{ role: 'user', content: [{ type: 'text', text: 'read' }, page] }];
+    for (const [place, body] of [
+      ['messages.0.content.1', { system: 'Be kind.', messages: asked }],
+      ['messages.0.content.0', { messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'file', file_id: 'file_1' } }] }] }],
+      ['messages.2.content.0.content.1', { tools: TOOLS, messages: answered(FOUND, page) }],
+    ] as const) {
+      const calls = openai.calls.length;
+      const reply = await messages(body);
+      assert.deepEqual([reply.status, reply.json.error?.type, openai.calls.length], [400, 'invalid_request_error', calls], reply.text);
+      assert.ok(reply.json.error?.message.includes(`'${place}'`) && reply.json.error.message.includes('Send the content itself'), reply.text);
+    }
+    assert.equal((await messages({ model: 'gpt_or_claude', messages: asked })).status, 200);
+    assert.deepEqual(anthropic.calls.at(-1)?.body.messages, asked);
+  });
+
+  test('arrives in front of an Anthropic upstream as it was', async () => {
+    const asked = [{ role: 'user', content: [FOUND, PAGES, NOTES, { type: 'text', text: 'well?' }] }];
+    const call = anthropicProvider.toUpstream(door.enter(structuredClone({ max_tokens: 9, messages: asked }), {}).request, anthropicTarget());
+    assert.deepEqual(JSON.parse(String(call.body)).messages, asked);
+  });
+
+  test('is counted as the text that it is', () => {
+    const long = { ...FOUND, content: [{ type: 'text', text: 'word '.repeat(20_000) }] };
+    const [message] = door.enter({ messages: [{ role: 'user', content: [long] }] }, {}).request.messages;
+    assert.ok(message && upperBound(sizeOfMessage(message)) > 100_000);
   });
 });
 

@@ -1,6 +1,7 @@
 import { HermesError } from '../../contracts/errors.ts';
 import type { ChatMessage, ContentPart, ToolCall } from '../../wire/chat.ts';
 import { isRecord, stringifyJson } from '../../wire/json.ts';
+import { rememberPlace, toImagePart } from '../../wire/native-blocks.ts';
 
 type Block = Record<string, unknown> & { type: string };
 
@@ -42,16 +43,16 @@ function blocksOf(content: unknown, path: string): Block[] {
 
 /** A user turn: its tool results are messages of their own and stand first. */
 function toUser(blocks: Block[], path: string): ChatMessage[] {
-  const results = blocks.filter((block) => block.type === 'tool_result').map((block) => toResult(block, path));
+  const results = blocks.flatMap((block, index) => (block.type === 'tool_result' ? [toResult(block, path, index)] : []));
   const rest = blocks.filter((block) => block.type !== 'tool_result');
   if (rest.length === 0) return results.length > 0 ? results : [{ role: 'user', content: [] }];
-  return [...results, { role: 'user', content: plain(toContent(rest, path)) }];
+  return [...results, { role: 'user', content: plain(toContent(rest, path, blocks)) }];
 }
 
-function toResult(block: Block, path: string): ChatMessage {
+function toResult(block: Block, path: string, index: number): ChatMessage {
   const { type: _type, tool_use_id, content, ...more } = block;
   if (typeof tool_use_id !== 'string') throw refuse(path, `A tool_result in '${path}' must name the call that it answers (tool_use_id).`);
-  const parts = content === undefined || content === null ? [] : toContent(blocksOf(content, path), path);
+  const parts = content === undefined || content === null ? [] : toContent(blocksOf(content, path), `${path}.${index}.content`);
   return { role: 'tool', tool_call_id: tool_use_id, content: parts.length === 0 ? '' : plain(parts), ...carried(more) };
 }
 
@@ -66,7 +67,7 @@ function toAssistant(blocks: Block[], path: string): ChatMessage {
       thinking.push(position > 0 ? { ...block, position } : block);
       if (typeof block.thinking === 'string') reasoning += block.thinking;
     } else if (block.type === 'tool_use') calls.push(toCall(block, path));
-    else parts.push(...toContent([block], path));
+    else parts.push(...toContent([block], path, blocks));
   }
   return {
     role: 'assistant',
@@ -83,7 +84,8 @@ function toCall(block: Block, path: string): ToolCall {
   return { id, type: 'function', function: { name, arguments: stringifyJson(isRecord(input) ? input : {}) }, ...carried(more) };
 }
 
-function toContent(blocks: Block[], path: string): ContentPart[] {
+/** `all`: where the blocks stand among others. */
+function toContent(blocks: Block[], path: string, all = blocks): ContentPart[] {
   return blocks.map((block): ContentPart => {
     const { type, ...fields } = block;
     if (type === 'text') {
@@ -91,31 +93,27 @@ function toContent(blocks: Block[], path: string): ContentPart[] {
       if (typeof text !== 'string') throw refuse(path, `A text block in '${path}' must have a text.`);
       return { type: 'text', text, ...carried(more) };
     }
-    if (type === 'image') return toImage(fields) ?? { type: 'anthropic', block };
-    if (type === 'document') return toFile(fields) ?? { type: 'anthropic', block };
+    const known = type === 'image' ? toImage(fields) : type === 'document' ? toFile(fields) : undefined;
+    if (known) return known;
+    rememberPlace(block, `${path}.${all.indexOf(block)}`);
     return { type: 'anthropic', block };
   });
 }
 
 function toImage(fields: Record<string, unknown>): ContentPart | undefined {
   const { source, ...more } = fields;
-  if (!isRecord(source)) return undefined;
-  if (source.type === 'url' && typeof source.url === 'string') return { type: 'image_url', image_url: { url: source.url }, ...carried(more) };
-  if (source.type === 'base64') return { type: 'image_url', image_url: { url: `data:${source.media_type};base64,${source.data}` }, ...carried(more) };
-  return undefined;
+  const image = toImagePart(source);
+  return image && { ...image, ...carried(more) };
 }
 
+/** A document of data. One of text stays a block of its own: OpenAI's chat takes PDF files alone. */
 function toFile(fields: Record<string, unknown>): ContentPart | undefined {
   const { source, title, ...more } = fields;
-  if (!isRecord(source) || typeof source.data !== 'string') return undefined;
+  if (!isRecord(source) || source.type !== 'base64' || typeof source.data !== 'string') return undefined;
   const name = typeof title === 'string' && title !== '' ? title : undefined;
   // OpenAI wants a name; `title: null` takes it away again for Anthropic.
   const extras = carried(name ? more : { ...more, title: null });
-  if (source.type === 'base64')
-    return { type: 'file', file: { filename: name ?? 'document.pdf', file_data: `data:${source.media_type};base64,${source.data}` }, ...extras };
-  if (source.type !== 'text') return undefined;
-  const encoded = Buffer.from(source.data).toString('base64');
-  return { type: 'file', file: { filename: name ?? 'document.txt', file_data: `data:text/plain;base64,${encoded}` }, ...extras };
+  return { type: 'file', file: { filename: name ?? 'document.pdf', file_data: `data:${source.media_type};base64,${source.data}` }, ...extras };
 }
 
 /** A single text without extras is what everybody understands: a string. */
