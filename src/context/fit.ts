@@ -164,7 +164,7 @@ export class Fitting {
     return new HermesError(
       'context_length_exceeded',
       `The system prompt, the newest message and the tools need ${needed} tokens, but at most ${Math.max(0, possible)} fit: this model's context window is ${window} tokens, ${answer} are for the answer and ${reserve} stay in reserve. Shorten the message, or choose a model with a larger window.`,
-      { param: 'messages' },
+      { param: 'messages', exceeded: { tokens: needed, maximum: Math.max(0, possible) } },
     );
   }
 

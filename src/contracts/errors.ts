@@ -47,6 +47,12 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
+/** Of a window that is too small, in tokens: what the request's prompt has, and what fits. */
+export interface Exceeded {
+  tokens: number;
+  maximum: number;
+}
+
 export interface ErrorOptions {
   /** The request field that is at fault, `messages[2].content`; null when none is. */
   param?: string | null;
@@ -60,6 +66,8 @@ export interface ErrorOptions {
   wireCode?: string | null;
   /** More top-level members of the error body: `original`, `attempts` … Never a secret, never an address. */
   details?: Record<string, unknown>;
+  /** Of `context_length_exceeded`, where the numbers are known. */
+  exceeded?: Exceeded | undefined;
 }
 
 /** The one error that hermes throws. `message` is shown to the caller and says what to do; `cause` is for the log alone. */
@@ -74,6 +82,7 @@ export class HermesError extends Error {
   readonly retryable: boolean;
   readonly headers: Record<string, string>;
   readonly details: Record<string, unknown> | undefined;
+  readonly exceeded: Exceeded | undefined;
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -87,6 +96,7 @@ export class HermesError extends Error {
     this.param = options.param ?? null;
     this.headers = options.headers ?? {};
     this.details = options.details;
+    this.exceeded = options.exceeded;
   }
 }
 

@@ -1,5 +1,6 @@
 import type { ChatCompletion, ChatRequest } from '../wire/chat.ts';
 import type { JsonSource } from '../wire/splice-json.ts';
+import type { Exceeded } from './errors.ts';
 import type { Attempt, UpstreamTarget } from './exchange.ts';
 import type { Form, Reader } from './stream.ts';
 
@@ -37,6 +38,8 @@ export interface UpstreamFailure {
   param: string | null;
   /** From `retry-after-ms` or `retry-after` in any of its forms; undefined when absent or unreadable. */
   retryAfterMs: number | undefined;
+  /** Of `context_overflow`, where the upstream says the numbers. */
+  exceeded?: Exceeded | undefined;
 }
 /**
  * A pure, two-way translator between the canonical form (OpenAI chat) and one wire format. No sockets, no configuration

@@ -53,7 +53,10 @@ export function toRefusal(failure: UpstreamFailure): HermesError {
         },
       );
     case 'context_overflow':
-      return new HermesError('context_length_exceeded', said || "The request is larger than the model's context window; send less.", { cause });
+      return new HermesError('context_length_exceeded', said || "The request is larger than the model's context window; send less.", {
+        cause,
+        exceeded: failure.exceeded,
+      });
     case 'content_policy':
       return new HermesError('content_policy_violation', said || 'The model refused the content of this request.', {
         cause,

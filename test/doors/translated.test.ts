@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sizeOfMessage, upperBound } from '../../src/context/message-size.ts';
+import { HermesError } from '../../src/contracts/errors.ts';
 import door from '../../src/doors/anthropic-messages.ts';
 import anthropicProvider from '../../src/providers/anthropic.ts';
 import openaiProvider from '../../src/providers/openai.ts';
@@ -19,10 +20,16 @@ before(async () => {
   openai = await createFakeUpstream();
   anthropic = await createFakeAnthropic(() => [{ type: 'text', text: 'ok' }]);
   const gpt = { provider: 'openai', api_base: openai.url, api_key_env: 'UP_KEY' };
+  openai.on('full', (reply, { raw }) => {
+    const said = raw.includes('#numbers') ? 'However, your messages resulted in 9,001 tokens. Please reduce the length of the messages.' : '';
+    reply.error(400, `This model's maximum context length is 8192 tokens. ${said}`, { type: 'invalid_request_error', code: 'context_length_exceeded' });
+  });
   const claude = { provider: 'anthropic', model_name: 'claude-sonnet-4-5', api_base: anthropic.url, api_key_env: 'ANT_KEY', max_tokens: 4000 };
   const models = [
     { id: 'gpt', model_name: 'gpt-4o', ...gpt },
     { id: 'claude', ...claude },
+    { id: 'small', model_name: 'gpt-4o', ...gpt, context_window: 1000, max_tokens: 100 },
+    { id: 'full', model_name: 'full', ...gpt },
     {
       id: 'gpt_or_claude',
       failover: {
@@ -174,6 +181,36 @@ describe("what a user says in Anthropic's own blocks", () => {
     const long = { ...FOUND, content: [{ type: 'text', text: 'word '.repeat(20_000) }] };
     const [message] = door.enter({ messages: [{ role: 'user', content: [long] }] }, {}).request.messages;
     assert.ok(message && upperBound(sizeOfMessage(message)) > 100_000);
+  });
+});
+
+describe("an exceeded window is told in Anthropic's own words, which its clients look for", () => {
+  const told = async (body: object): Promise<string> => {
+    const { status, json } = await messages(body);
+    assert.deepEqual([status, json.error?.type], [400, 'invalid_request_error']);
+    return json.error?.message ?? '';
+  };
+
+  test('when an upstream says so, with its numbers or without', async () => {
+    const asked = [{ role: 'user', content: '#numbers' }];
+    assert.match(
+      await told({ model: 'full', messages: asked }),
+      /^prompt is too long: 9001 tokens > 8192 maximum\. This model's maximum context length is 8192/,
+    );
+    assert.match(await told({ model: 'full' }), /^prompt is too long: This model's maximum context length is 8192/);
+  });
+
+  test('when hermes says so, with its numbers', async () => {
+    const asked = [{ role: 'user', content: 'word '.repeat(3000) }];
+    const said = await told({ model: 'small', session_id: 's-long', messages: asked });
+    const [, tokens, maximum] = /^prompt is too long: (\d+) tokens > (\d+) maximum\. The system prompt/.exec(said) ?? [];
+    assert.ok(Number(tokens) > 3000 && Number(maximum) < 1000, said);
+  });
+
+  test('once', () => {
+    const words = 'prompt is too long: 210000 tokens > 200000 maximum';
+    const body = door.toError(new HermesError('context_length_exceeded', words), {});
+    assert.deepEqual(Reflect.get(Object(body), 'error'), { type: 'invalid_request_error', message: words });
   });
 });
 

@@ -107,3 +107,16 @@ test('a message never shows an address or a key', () => {
     assert.ok(!toRefusal(of(400, error(`cannot do it at ${secret} now`))).message.includes(secret), secret);
   }
 });
+
+test('the numbers of an exceeded window are read where they are said', () => {
+  const numbers = (status: number, message: string) => {
+    const { exceeded } = of(status, error(message));
+    return exceeded && [exceeded.tokens, exceeded.maximum];
+  };
+  const window = "This model's maximum context length is 8192 tokens.";
+  assert.deepEqual(numbers(400, `${window} However, your messages resulted in 9000 tokens.`), [9000, 8192]);
+  assert.deepEqual(numbers(400, `${window} However, you requested 9,000 tokens (8000 in the messages, 1000 in the completion).`), [9000, 8192]);
+  assert.deepEqual(numbers(429, 'Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000.'), [40_000, 30_000]);
+  assert.equal(numbers(400, window), undefined);
+  assert.equal(numbers(400, 'Unsupported value: temperature'), undefined);
+});

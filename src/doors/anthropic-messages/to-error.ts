@@ -18,5 +18,12 @@ const TYPES: Readonly<Record<number, string>> = {
 
 export function toAnthropicError(error: HermesError, facts: Facts): Record<string, unknown> {
   const type = TYPES[error.status] ?? (error.status >= 500 ? 'api_error' : 'invalid_request_error');
-  return { type: 'error', error: { type, message: error.message }, request_id: facts.requestId ?? null, ...error.details };
+  return { type: 'error', error: { type, message: toMessage(error) }, request_id: facts.requestId ?? null, ...error.details };
+}
+
+/** Clients know a window that is exceeded by the API's own words alone, and make room then: they come first. */
+function toMessage({ code, message, exceeded }: HermesError): string {
+  if (code !== 'context_length_exceeded' || message.startsWith('prompt is too long')) return message;
+  const numbers = exceeded ? `${exceeded.tokens} tokens > ${exceeded.maximum} maximum. ` : '';
+  return `prompt is too long: ${numbers}${message}`;
 }

@@ -1,4 +1,4 @@
-import { HermesError } from '../../contracts/errors.ts';
+import { type Exceeded, HermesError } from '../../contracts/errors.ts';
 import type { FailureKind, UpstreamFailure } from '../../contracts/provider.ts';
 import { isRecord, parseJsonBytes } from '../../wire/json.ts';
 import { parseRetryAfter } from '../../wire/retry-after.ts';
@@ -25,14 +25,16 @@ const KEY = /invalid_api_key|incorrect api key|invalid authentication|authentica
 export function toFailure(status: number, headers: Readonly<Record<string, string>>, bytes: Uint8Array): UpstreamFailure {
   const said = parseSaid(bytes);
   const meant = status >= 400 ? status : statusOf(said);
+  const kind = kindOf(meant, said);
   return {
-    kind: kindOf(meant, said),
+    kind,
     status: meant,
     message: said.message,
     type: said.type || (meant === 429 ? 'rate_limit_error' : meant >= 500 ? 'server_error' : 'invalid_request_error'),
     code: said.code,
     param: said.param,
     retryAfterMs: parseRetryAfter(headers),
+    ...(kind === 'context_overflow' ? { exceeded: exceededIn(said.message) } : {}),
   };
 }
 
@@ -60,10 +62,27 @@ function kindOf(status: number, said: Said): FailureKind {
 /** A rate limit in tokens that this one request exceeds alone: waiting will never help. */
 function tooLargeByItself(message: string): boolean {
   if (/request too large/i.test(message)) return true;
-  const numbers = /limit:? *([\d,]+).{0,60}?requested:? *([\d,]+)/i.exec(message);
-  if (!numbers || !/token|tpm/i.test(message)) return false;
-  const [limit, requested] = [numbers[1], numbers[2]].map((text) => Number((text ?? '').replaceAll(',', '')));
-  return limit !== undefined && requested !== undefined && requested > limit;
+  return /token|tpm/i.test(message) && exceededIn(message) !== undefined;
+}
+
+/** A limit of tokens per minute; OpenAI's and vLLM's window, whose numbers may count the answer, too. */
+const NUMBERS = [
+  /limit:? *(?<maximum>[\d,]+).{0,60}?requested:? *(?<tokens>[\d,]+)/i,
+  /maximum context length is (?<maximum>[\d,]+) tokens.{0,60}?(?:resulted in|requested) (?:about )?(?<tokens>[\d,]+)/is,
+];
+
+function exceededIn(message: string): Exceeded | undefined {
+  for (const pattern of NUMBERS) {
+    const { maximum, tokens } = pattern.exec(message)?.groups ?? {};
+    const exceeded = { tokens: toNumber(tokens), maximum: toNumber(maximum) };
+    if (exceeded.tokens > exceeded.maximum) return exceeded;
+  }
+  return undefined;
+}
+
+/** NaN for what is none: greater than nothing. */
+function toNumber(digits: string | undefined): number {
+  return Number(digits?.replaceAll(',', ''));
 }
 
 /** Inside a 200 the status must be read out of the words. */
