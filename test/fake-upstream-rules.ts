@@ -9,6 +9,7 @@ export interface Violation {
   code: string | null;
 }
 const LONGEST_USER = 64;
+const MOST_STOPS = 4;
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const ROLES = new Set(['system', 'developer', 'user', 'assistant', 'tool', 'function']);
 /** Hermes' own fields: none ever reaches an upstream. */
@@ -49,6 +50,8 @@ function findBodyViolation({ raw, body }: ReceivedCall): Violation | undefined {
     if (body[field] != null && (!Number.isInteger(body[field]) || (body[field] ?? 0) < 1)) return bad(`Invalid '${field}': must be at least 1.`, field);
   if (typeof body.user === 'string' && body.user.length > LONGEST_USER)
     return bad(`Invalid 'user': string too long. Expected a string with maximum length ${LONGEST_USER}.`, 'user', 'string_above_max_length');
+  if (Array.isArray(body.stop) && body.stop.length > MOST_STOPS)
+    return bad(`Invalid 'stop': array too long. Expected an array with maximum length ${MOST_STOPS}.`, 'stop', 'array_above_max_length');
   if (body.stream_options != null && body.stream !== true)
     return bad("The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options');
   return undefined;

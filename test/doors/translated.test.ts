@@ -47,6 +47,9 @@ after(async () => {
   await Promise.all([openai.close(), anthropic.close()]);
 });
 
+/** What cannot be told there. */
+const dropped = (body: object, target: object = {}): string[] =>
+  openaiProvider.toUpstream(door.enter({ messages: HI, ...body }, {}).request, makeTarget(target)).droppedParams;
 const HI = [{ role: 'user', content: 'hi' }];
 const messages = (body: object): Promise<Reply> => app.post('/v1/messages', { model: 'gpt', max_tokens: 100, messages: HI, ...body });
 /** What the upstream got of a request that it has to take. */
@@ -64,6 +67,13 @@ describe('an Anthropic client in front of an OpenAI upstream', () => {
     assert.match(String(one.user), /^[0-9a-f]{64}$/);
     assert.equal(one.user, two.user);
     assert.equal((await sent('messages', { metadata: { user_id: 'u'.repeat(64) } })).user, 'u'.repeat(64));
+  });
+
+  test('has the first four of its stop sequences, and the parameter named', async () => {
+    const stop_sequences = ['a', 'b', 'c', 'd', 'e'];
+    assert.deepEqual((await sent('messages', { stop_sequences })).stop, ['a', 'b', 'c', 'd']);
+    assert.deepEqual([dropped({ stop_sequences }), dropped({ stop_sequences: ['a'] })], [['stop'], []]);
+    assert.deepEqual(dropped({ stop_sequences }, { modelName: 'deepseek-chat' }), []);
   });
 
   test('has its whole user id in front of an Anthropic upstream', async () => {
@@ -103,7 +113,6 @@ describe('where no tool goes out, nothing speaks of tools', () => {
   });
 
   test('what stays behind is named', () => {
-    const dropped = (body: object) => openaiProvider.toUpstream(door.enter({ messages: HI, ...body }, {}).request, makeTarget()).droppedParams;
     assert.deepEqual(dropped({ tools: [SEARCH], tool_choice: { type: 'any' } }), ['tools.web_search_20250305', 'tool_choice']);
     assert.deepEqual(dropped({ tools: [SEARCH, READ], tool_choice: { type: 'auto' } }), ['tools.web_search_20250305']);
   });

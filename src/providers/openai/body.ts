@@ -23,7 +23,7 @@ export interface OutgoingBody {
  * as it came, when it came in this form.
  */
 export function toBody(asked: ChatRequest, target: UpstreamTarget, caller: JsonSource | undefined): OutgoingBody {
-  const { request, dropped } = caller ? { request: asked, dropped: [] } : fitTranslated(asked);
+  const { request, dropped } = caller ? { request: asked, dropped: [] } : fitTranslated(asked, target);
   // Before the carriage goes: it tells whose reasoning it is.
   const clean = withoutCarriage(withMessages(request, withEmptyReasoning(withoutForeignReasoning(request.messages, target), target)));
   const named = nameRequest(withMessages(clean, toMessages(clean.messages, target)));
