@@ -10,6 +10,7 @@ export interface Violation {
 }
 const LONGEST_USER = 64;
 const MOST_STOPS = 4;
+const LONGEST_CALL_ID = 40;
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const ROLES = new Set(['system', 'developer', 'user', 'assistant', 'tool', 'function']);
 /** Hermes' own fields: none ever reaches an upstream. */
@@ -118,7 +119,8 @@ function findContentViolation(message: ChatMessage, at: string): Violation | und
   if (tool_calls === undefined) return undefined;
   if (!Array.isArray(tool_calls) || tool_calls.length === 0) return bad(`Invalid '${at}.tool_calls': empty array.`, `${at}.tool_calls`);
   for (const one of tool_calls) {
-    if (!one.id || one.id.length > 64) return bad(`Invalid '${at}.tool_calls': id.`, `${at}.tool_calls`);
+    if (!one.id || one.id.length > LONGEST_CALL_ID)
+      return bad(`Invalid '${at}.tool_calls[0].id': string too long. Expected a string with maximum length ${LONGEST_CALL_ID}.`, `${at}.tool_calls`);
     if (one.type === 'function' && (!TOOL_NAME.test(one.function?.name ?? '') || typeof one.function.arguments !== 'string'))
       return bad(`Invalid '${at}.tool_calls.function.name': string does not match pattern.`, `${at}.tool_calls`, 'invalid_value');
   }

@@ -1,11 +1,13 @@
 import type { ChatMessage } from './chat.ts';
 
 /**
- * Who made a message's reasoning: it goes back to that vendor alone (`reasoning` of a model decides otherwise). Stored
+ * Who made a message: its reasoning goes back to that vendor alone (`reasoning` of a model decides otherwise), and so do ids of calls as that made them. Stored
  * messages say it in a member; a conversation in memory carries it as a symbol, which no wire ever sees.
  */
 export const STORED_MAKER = 'reasoning_by';
 const MAKER = Symbol('maker');
+/** Of a tool call: what every vendor takes (OpenAI's bound). */
+export const LONGEST_COMMON_ID = 40;
 const REASONING = ['reasoning_content', 'reasoning', 'reasoning_details', 'thinking_blocks'] as const;
 
 export function makerOf(message: ChatMessage): string | undefined {
@@ -24,9 +26,11 @@ export function mayGoTo(message: ChatMessage, maker: string): boolean {
   return own === undefined || own === maker;
 }
 
-/** For the stores; only a message that has reasoning in it needs it. */
+/** For the stores; only a message that has reasoning in it needs it, or calls whose ids another vendor may find too long. */
 export function withStoredMaker(message: ChatMessage, maker = makerOf(message)): ChatMessage {
-  return maker !== undefined && message.role === 'assistant' && REASONING.some((name) => name in message) ? { ...message, [STORED_MAKER]: maker } : message;
+  if (maker === undefined || message.role !== 'assistant') return message;
+  const needs = REASONING.some((name) => name in message) || message.tool_calls?.some(({ id }) => id?.length > LONGEST_COMMON_ID);
+  return needs ? { ...message, [STORED_MAKER]: maker } : message;
 }
 
 /** Out of the stores. */

@@ -4,6 +4,7 @@ import type { UpstreamTarget } from '../../src/contracts/exchange.ts';
 import openai from '../../src/providers/openai.ts';
 import type { ChatMessage, ChatRequest } from '../../src/wire/chat.ts';
 import { parseJson } from '../../src/wire/json.ts';
+import { toMaker, withMaker, withStoredMaker } from '../../src/wire/maker.ts';
 import { makeTarget } from '../upstream/send-kit.ts';
 
 const user: ChatMessage = { role: 'user', content: 'hi' };
@@ -143,7 +144,26 @@ test('ids of tool calls: nine characters for Mistral, none endless, paired and n
   for (const id of pairs({ quirks: { tool_call_ids: 'nine' } })) assert.match(id, /^[a-zA-Z0-9]{9}$/);
   assert.equal(pairs({ quirks: { tool_call_ids: 'nine' } })[2], 'abcdefghi');
   assert.deepEqual(pairs({}).slice(0, 3), ids.slice(0, 3));
-  assert.ok((pairs({})[3] ?? '').length <= 64);
+  assert.ok((pairs({})[3] ?? '').length <= 40);
+});
+
+test("ids of tool calls: vLLM's are shortened for others, and go back to the vendor that made them as they were", () => {
+  const id = `chatcmpl-tool-${'0123456789abcdef'.repeat(2)}`;
+  const call: ChatMessage = { role: 'assistant', content: null, tool_calls: [{ id, type: 'function', function: { name: 'f', arguments: '{}' } }] };
+  const result: ChatMessage = { role: 'tool', tool_call_id: id, content: 'x' };
+  const target = { modelName: 'my-own', apiBase: 'http://gpu-1:8000/v1' };
+  const ids = (to: Partial<UpstreamTarget>, assistant = call): unknown[] => {
+    const { messages } = sent({ messages: [user, assistant, result] }, to);
+    return [messages[1]?.tool_calls?.[0]?.id, messages[2]?.tool_call_id];
+  };
+  const [short, answered] = ids({ modelName: 'gpt-4o' });
+  assert.match(String(short), /^call_[0-9a-f]{24}$/);
+  assert.equal(answered, short);
+  assert.deepEqual(ids(target), [short, short]);
+  assert.deepEqual(ids({ modelName: 'Qwen/Qwen3-32B' }), [id, id]);
+  const stored = withMaker(JSON.parse(JSON.stringify(withStoredMaker(call, toMaker({ provider: 'openai', apiBase: target.apiBase })))));
+  assert.deepEqual(ids(target, stored), [id, id]);
+  assert.deepEqual(ids({ modelName: 'gpt-4o' }, stored), [short, short]);
 });
 
 test('addresses and headers', () => {

@@ -5,7 +5,7 @@ import { createIdMap, type IdMap } from './tool-ids.ts';
 
 /** The messages as this upstream takes them. The very same array when nothing must be changed; never the caller's objects changed. */
 export function toMessages(messages: ChatMessage[], target: UpstreamTarget): ChatMessage[] {
-  const ids = createIdMap(messages, target.quirks.tool_call_ids === 'nine');
+  const ids = createIdMap(messages, target);
   const options: Options = { ids, developer: knowsDeveloper(target) };
   let changed = false;
   const out = messages.map((message) => {

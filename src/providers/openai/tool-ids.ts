@@ -1,25 +1,34 @@
 import { createHash } from 'node:crypto';
+import type { UpstreamTarget } from '../../contracts/exchange.ts';
 import type { ChatMessage } from '../../wire/chat.ts';
+import { LONGEST_COMMON_ID, makerOf, toMaker } from '../../wire/maker.ts';
+import { isOthersModel } from './family.ts';
 
 export type IdMap = (id: string) => string;
 
-const LONGEST = 64;
+/** Of ids that the vendor made itself, and of servers of other makers' models: vLLM's (`chatcmpl-tool-…`) have 46. */
+const LONGEST_OWN = 64;
 const NINE = /^[a-zA-Z0-9]{9}$/;
 
 /**
  * Ids of tool calls that another maker minted, made fit on the outgoing copy: the same for call and result, never two into
  * one. Undefined: all of them fit. Mistral wants exactly nine letters or digits; nobody takes endless ones.
  */
-export function createIdMap(messages: readonly ChatMessage[], nine: boolean): IdMap | undefined {
-  const fits = (id: string): boolean => (nine ? NINE.test(id) : id.length <= LONGEST);
-  const ids = new Set<string>();
+export function createIdMap(messages: readonly ChatMessage[], target: UpstreamTarget): IdMap | undefined {
+  const nine = target.quirks.tool_call_ids === 'nine';
+  const taken = new Set<string>();
+  const unfit = new Set<string>();
+  const add = (id: string, longest: number): void => {
+    const fits = nine ? NINE.test(id) : id.length <= longest;
+    (fits ? taken : unfit).add(id);
+  };
+  const bound = isOthersModel(target) ? LONGEST_OWN : LONGEST_COMMON_ID;
   for (const message of messages) {
-    if (message.tool_call_id) ids.add(message.tool_call_id);
-    for (const call of message.tool_calls ?? []) if (call.id) ids.add(call.id);
+    if (message.tool_call_id) add(message.tool_call_id, bound);
+    for (const { id } of message.tool_calls ?? []) if (id) add(id, id.length > bound && makerOf(message) === toMaker(target) ? LONGEST_OWN : bound);
   }
-  const unfit = [...ids].filter((id) => !fits(id));
-  if (unfit.length === 0) return undefined;
-  const taken = new Set([...ids].filter(fits));
+  for (const id of taken) unfit.delete(id);
+  if (unfit.size === 0) return undefined;
   const map = new Map<string, string>();
   for (const id of unfit) {
     let made = '';
