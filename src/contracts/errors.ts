@@ -68,6 +68,8 @@ export interface ErrorOptions {
   details?: Record<string, unknown>;
   /** Of `context_length_exceeded`, where the numbers are known. */
   exceeded?: Exceeded | undefined;
+  /** An Anthropic upstream's own `error.details`, fit to be shown: for clients of that form. */
+  said?: Record<string, unknown> | undefined;
 }
 
 /** The one error that hermes throws. `message` is shown to the caller and says what to do; `cause` is for the log alone. */
@@ -83,6 +85,7 @@ export class HermesError extends Error {
   readonly headers: Record<string, string>;
   readonly details: Record<string, unknown> | undefined;
   readonly exceeded: Exceeded | undefined;
+  readonly said: Record<string, unknown> | undefined;
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -97,6 +100,7 @@ export class HermesError extends Error {
     this.headers = options.headers ?? {};
     this.details = options.details;
     this.exceeded = options.exceeded;
+    this.said = options.said;
   }
 }
 

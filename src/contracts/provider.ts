@@ -40,6 +40,8 @@ export interface UpstreamFailure {
   retryAfterMs: number | undefined;
   /** Of `context_overflow`, where the upstream says the numbers. */
   exceeded?: Exceeded | undefined;
+  /** More that the upstream says of it, as it came. */
+  details?: Record<string, unknown> | undefined;
 }
 /**
  * A pure, two-way translator between the canonical form (OpenAI chat) and one wire format. No sockets, no configuration

@@ -41,7 +41,7 @@ export function toExhausted(model: string, log: RequestLog): HermesError {
     headers: reason === 'busy' && own ? own.headers : reason === 'rate_limited' ? retryAfter(log) : { 'x-should-retry': 'false', ...reopening(reason, log) },
     details: { attempts: log.failed.map(toDetail) },
     ...(last ? { cause: last.error } : {}),
-    ...(own ? { param: own.param, status: own.status, type: own.type, exceeded: own.exceeded } : {}),
+    ...(own ? { param: own.param, status: own.status, type: own.type, exceeded: own.exceeded, said: own.said } : {}),
   };
   return new HermesError(own?.code ?? CODES[reason], own?.message ?? toMessage(model, log, reason), options);
 }

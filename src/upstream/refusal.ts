@@ -1,7 +1,10 @@
 import { HermesError } from '../contracts/errors.ts';
 import type { UpstreamFailure } from '../contracts/provider.ts';
+import { isRecord, stringifyJson } from '../wire/json.ts';
 
 const LONGEST_MESSAGE = 600;
+/** Of details, as JSON. */
+const LONGEST_DETAILS = 2000;
 /** Addresses and keys that an upstream may quote in its own message. */
 const ADDRESSES = /\b(?:https?|wss?|tcp):\/\/[^\s"'<>)\]}]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\blocalhost(?::\d+)?\b|\[[0-9a-f:]*::[0-9a-f:]*\](?::\d+)?/gi;
 /** Machines by their names: with a port, or under a name that only an inner network has. */
@@ -17,16 +20,27 @@ export function toShownMessage(message: string): string {
   return text.length > LONGEST_MESSAGE ? `${text.slice(0, LONGEST_MESSAGE)}…` : text;
 }
 
+/** The same of what stands beside the words; undefined when there is nothing, or more than is fit. */
+function toShownDetails(details: Record<string, unknown> | undefined): Record<string, unknown> | undefined {
+  if (details === undefined) return undefined;
+  // Long integers leave their mark (wire/json) here: errors are written without knowing of it.
+  const text = stringifyJson(details, (_name, member) => (typeof member === 'string' ? toShownMessage(member) : member));
+  const shown: unknown = text.length <= LONGEST_DETAILS ? JSON.parse(text) : undefined;
+  return isRecord(shown) ? shown : undefined;
+}
+
 /** An upstream's refusal as our error. Its cause is the failure itself: what failover decides by. */
 export function toRefusal(failure: UpstreamFailure): HermesError {
   const said = toShownMessage(failure.message);
-  const words = { type: failure.type, wireCode: failure.code, param: failure.param };
+  const details = { said: toShownDetails(failure.details) };
+  const words = { type: failure.type, wireCode: failure.code, param: failure.param, ...details };
   const cause = failure;
   switch (failure.kind) {
     case 'rate_limited':
       return new HermesError('rate_limit_exceeded', said || 'The model is rate limited; try again later.', {
         cause,
         headers: toRetryHeaders(failure.retryAfterMs),
+        ...details,
       });
     case 'overloaded':
       return new HermesError(
@@ -56,6 +70,7 @@ export function toRefusal(failure: UpstreamFailure): HermesError {
       return new HermesError('context_length_exceeded', said || "The request is larger than the model's context window; send less.", {
         cause,
         exceeded: failure.exceeded,
+        ...details,
       });
     case 'content_policy':
       return new HermesError('content_policy_violation', said || 'The model refused the content of this request.', {

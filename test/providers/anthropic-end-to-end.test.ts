@@ -70,6 +70,20 @@ const BEHAVIOURS: Record<string, (response: ServerResponse, stream: boolean) => 
     response
       .writeHead(400, { 'content-type': 'application/json' })
       .end(JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: 'Your credit balance is too low' } })),
+  detailed: (response) =>
+    response.writeHead(400, { 'content-type': 'application/json' }).end(
+      JSON.stringify({
+        type: 'error',
+        error: { type: 'invalid_request_error', message: 'No.', details: { error_code: 'no_such_beta', see: 'http://10.0.0.1/x', tries: [1] } },
+      }),
+    ),
+  'too-detailed': (response) =>
+    response.writeHead(400, { 'content-type': 'application/json' }).end(
+      JSON.stringify({
+        type: 'error',
+        error: { type: 'invalid_request_error', message: 'No.', details: Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`m${index}`, index])) },
+      }),
+    ),
   'too-long': (response) =>
     response
       .writeHead(400, { 'content-type': 'application/json' })
@@ -183,6 +197,27 @@ describe('failover around an Anthropic upstream', () => {
     assert.deepEqual([long.status, Reflect.get(Object(long.data[0]?.error), 'code')], [400, 'context_length_exceeded']);
     const poor = await ask('without-money', false);
     assert.deepEqual([poor.status, Reflect.get(Object(poor.data[0]?.error), 'code')], [502, 'upstream_quota_exhausted']);
+  });
+});
+
+describe('the details of a refusal', () => {
+  const told = async (model: string): Promise<unknown> => {
+    const response = await fetch(`http://127.0.0.1:${app.port}/v1/messages`, {
+      method: 'POST',
+      headers: { 'x-api-key': KEY, 'content-type': 'application/json' },
+      body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] }),
+    });
+    assert.equal(response.status, 400);
+    return Reflect.get(Object(await response.json()), 'error');
+  };
+  const NO = { type: 'invalid_request_error', message: 'No.' };
+
+  test('reach an Anthropic client, without addresses', async () =>
+    assert.deepEqual(await told('detailed'), { ...NO, details: { error_code: 'no_such_beta', see: '[address]', tries: [1] } }));
+  test('stay behind where they are too long', async () => assert.deepEqual(await told('too-detailed'), NO));
+  test("are no part of OpenAI's form", async () => {
+    const { status, data } = await ask('detailed', false);
+    assert.deepEqual([status, Object.keys(Object(data[0]?.error)).sort()], [400, ['code', 'message', 'param', 'type']]);
   });
 });
 

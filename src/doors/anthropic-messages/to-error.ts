@@ -18,7 +18,8 @@ const TYPES: Readonly<Record<number, string>> = {
 
 export function toAnthropicError(error: HermesError, facts: Facts): Record<string, unknown> {
   const type = TYPES[error.status] ?? (error.status >= 500 ? 'api_error' : 'invalid_request_error');
-  return { type: 'error', error: { type, message: toMessage(error) }, request_id: facts.requestId ?? null, ...error.details };
+  const details = error.said ? { details: error.said } : {};
+  return { type: 'error', error: { type, message: toMessage(error), ...details }, request_id: facts.requestId ?? null, ...error.details };
 }
 
 /** Clients know a window that is exceeded by the API's own words alone, and make room then: they come first. */

@@ -30,7 +30,7 @@ const POLICY = /content filter|usage polic|blocked by/i;
 
 /** Gives the meaning of a refusal, or of an error event's payload inside a 200. */
 export function toFailure(status: number, headers: Readonly<Record<string, string>>, bytes: Uint8Array): UpstreamFailure {
-  const { type, message } = parseError(bytes);
+  const { type, message, details } = parseError(bytes);
   const row = status >= 400 ? rowOfStatus(status, type) : (TYPES[type] ?? { kind: 'overloaded', status: 500 });
   const kind = refine(row, message);
   return {
@@ -41,10 +41,11 @@ export function toFailure(status: number, headers: Readonly<Record<string, strin
     code: kind === 'context_overflow' ? 'context_length_exceeded' : null,
     param: null,
     retryAfterMs: parseRetryAfter(headers),
+    ...(details ? { details } : {}),
   };
 }
 
-function parseError(bytes: Uint8Array): { type: string; message: string } {
+function parseError(bytes: Uint8Array): { type: string; message: string; details?: Record<string, unknown> } {
   let body: unknown;
   try {
     body = parseJsonBytes(bytes);
@@ -53,7 +54,11 @@ function parseError(bytes: Uint8Array): { type: string; message: string } {
     return { type: '', message: '' };
   }
   const error = isRecord(body) && isRecord(body.error) ? body.error : isRecord(body) ? body : {};
-  return { type: typeof error.type === 'string' ? error.type : '', message: typeof error.message === 'string' ? error.message : '' };
+  return {
+    type: typeof error.type === 'string' ? error.type : '',
+    message: typeof error.message === 'string' ? error.message : '',
+    ...(isRecord(error.details) ? { details: error.details } : {}),
+  };
 }
 
 /** The status leads: hosts in between keep it and lose the type. */
