@@ -78,6 +78,15 @@ describe('a stream for an Anthropic client', () => {
     );
   });
 
+  test('that refuses ends as a refusal', () => {
+    const events = written([chunk({ refusal: 'I ' }), chunk({ refusal: 'cannot.' }), chunk({}, { finish_reason: 'stop' })]);
+    assert.deepEqual(
+      events.filter(({ type }) => type === 'content_block_delta').map(({ delta }) => Object(delta).text),
+      ['I ', 'cannot.'],
+    );
+    assert.equal(Object(events.find(({ type }) => type === 'message_delta')?.delta).stop_reason, 'refusal');
+  });
+
   test('ends in one error event, without a message_stop', () => {
     const events = written([chunk({ content: 'half' })], { error: new HermesError('upstream_error', 'It broke.') });
     assert.deepEqual(events.at(-1), { type: 'error', error: { type: 'api_error', message: 'It broke.' }, request_id: 'r-1' });

@@ -246,6 +246,16 @@ describe('an answer for an Anthropic client', () => {
     );
   });
 
+  test("that is a refusal ends as one, also where OpenAI's form says stop", () => {
+    const answered = (message: object, finish: string): unknown[] => {
+      const { content, stop_reason } = Object(door.toBody(completion(message, finish), {}));
+      return [content, stop_reason];
+    };
+    assert.deepEqual(answered({ refusal: 'I cannot.' }, 'stop'), [[{ type: 'text', text: 'I cannot.' }], 'refusal']);
+    assert.deepEqual(answered({ refusal: 'I cann' }, 'length')[1], 'max_tokens');
+    assert.deepEqual(answered({ content: 'ok', refusal: null }, 'stop')[1], 'end_turn');
+  });
+
   test('is, for an Anthropic upstream, what that said', () => {
     const content = [
       { type: 'thinking', thinking: '想', signature: 's1' },

@@ -13,11 +13,15 @@ const STOP_REASONS: Readonly<Record<string, string>> = {
   function_call: 'tool_use',
   content_filter: 'refusal',
 };
-/** The upstream's own word where it is one of Anthropic's and says the same (a later round may have ended otherwise). */
-export function toStopReason(finish: FinishReason | null | undefined, facts: Facts): string {
+/**
+ * The upstream's own word where it is one of Anthropic's and says the same (a later round may have ended otherwise).
+ * `refused`: OpenAI's models say a refusal beside the content, and end it as any answer.
+ */
+export function toStopReason(finish: FinishReason | null | undefined, facts: Facts, refused: boolean): string {
   const said = facts.upstreamFinishReason;
   if (said !== undefined && ANTHROPIC_FINISH[said] === (finish ?? 'stop')) return said;
-  return STOP_REASONS[finish ?? 'stop'] ?? 'end_turn';
+  const reason = STOP_REASONS[finish ?? 'stop'] ?? 'end_turn';
+  return refused && reason === 'end_turn' ? 'refusal' : reason;
 }
 
 /** OpenAI's prompt includes what the cache read and wrote, Anthropic's input does not. */
@@ -46,7 +50,7 @@ export function toAnswer(completion: ChatCompletion, facts: Facts): Record<strin
     role: 'assistant',
     model: completion.model,
     content: choice ? toBlocks(choice.message) : [],
-    stop_reason: toStopReason(choice?.finish_reason, facts),
+    stop_reason: toStopReason(choice?.finish_reason, facts, Boolean(choice?.message.refusal)),
     stop_sequence: null,
     usage: toAnthropicUsage(completion.usage),
   };

@@ -35,6 +35,7 @@ export class AnthropicWriter implements Writer {
   /** Signed thinking has been told: the list that comes with the finish reason repeats it. */
   #signed = false;
   #content = false;
+  #refused = false;
   #usage: Usage | undefined;
   #finish: string | undefined;
   #marks: Record<string, unknown> = {};
@@ -100,7 +101,7 @@ export class AnthropicWriter implements Writer {
     this.#closeAll();
     const usage = toAnthropicUsage(this.#usage ?? facts.usage);
     this.#emit('message_delta', {
-      delta: { stop_reason: toStopReason(this.#finish ?? facts.finishReason, facts), stop_sequence: null },
+      delta: { stop_reason: toStopReason(this.#finish ?? facts.finishReason, facts, this.#refused), stop_sequence: null },
       usage,
       ...this.#marks,
     });
@@ -130,6 +131,7 @@ export class AnthropicWriter implements Writer {
     if (whole) this.#sign(late.map(({ block }) => block));
     else if (delta.reasoning_content)
       this.#put('thinking', { type: 'thinking', thinking: '', signature: '' }, { type: 'thinking_delta', thinking: delta.reasoning_content });
+    if (delta.refusal) this.#refused = true;
     const text = `${delta.content ?? ''}${delta.refusal ?? ''}`;
     if (text !== '') this.#put('text', { type: 'text', text: '' }, { type: 'text_delta', text });
     for (const call of delta.tool_calls ?? []) this.#addCall(call);
