@@ -76,6 +76,16 @@ describe('an Anthropic client in front of an OpenAI upstream', () => {
     assert.deepEqual(dropped({ stop_sequences }, { modelName: 'deepseek-chat' }), []);
   });
 
+  test('has its format of the answer, by the newer name and the older one', async () => {
+    const format = { type: 'json_schema', schema: { type: 'object', properties: { a: { type: 'string' } }, required: ['a'], additionalProperties: false } };
+    const wanted = { type: 'json_schema', json_schema: { name: 'answer', schema: format.schema, strict: true } };
+    assert.deepEqual((await sent('messages', { output_config: { format } })).response_format, wanted);
+    assert.deepEqual((await sent('messages', { output_format: format })).response_format, wanted);
+    const call = anthropicProvider.toUpstream(door.enter({ max_tokens: 9, messages: HI, output_format: format }, {}).request, anthropicTarget());
+    const { output_format, output_config } = JSON.parse(String(call.body));
+    assert.deepEqual([output_format, output_config, call.droppedParams], [format, undefined, []]);
+  });
+
   test('has its whole user id in front of an Anthropic upstream', async () => {
     assert.equal((await messages({ model: 'claude', metadata: { user_id } })).status, 200);
     assert.deepEqual(anthropic.calls.at(-1)?.body.metadata, { user_id });

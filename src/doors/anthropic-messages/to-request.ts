@@ -41,7 +41,7 @@ export function toChatRequest(fields: Readonly<Record<string, unknown>>, betas: 
     ...(Array.isArray(stop_sequences) && stop_sequences.length > 0 ? { stop: stop_sequences } : {}),
     ...(tools.length > 0 ? { tools } : {}),
     ...toChoice(fields.tool_choice),
-    ...toFormat(fields.output_config),
+    ...toFormat(fields),
     ...(user ? { user } : {}),
     ...(Object.keys(carried).length > 0 ? { anthropic: carried } : {}),
   };
@@ -91,8 +91,9 @@ function toChoice(choice: unknown): Partial<ChatRequest> {
   }
 }
 
-function toFormat(config: unknown): Partial<ChatRequest> {
-  const format = isRecord(config) ? config.format : undefined;
+/** `output_format` is the older name, of the beta structured-outputs-2025-11-13; it goes along in `anthropic.fields`, too. */
+function toFormat({ output_config, output_format }: Readonly<Record<string, unknown>>): Partial<ChatRequest> {
+  const format = (isRecord(output_config) ? output_config.format : undefined) ?? output_format;
   if (!isRecord(format) || format.type !== 'json_schema') return {};
   return { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema: format.schema, strict: true } } };
 }

@@ -101,7 +101,8 @@ function outputConfig(request: ChatRequest, native: Record<string, unknown>, thi
   const config: Record<string, unknown> = isRecord(native.output_config) ? { ...native.output_config } : {};
   const dropped: string[] = [];
   if (thinking.effort) config.effort = thinking.effort;
-  const format = request.response_format;
+  // A client's older `output_format` goes as it came: both names are a 400.
+  const format = isRecord(native.fields) && 'output_format' in native.fields ? undefined : request.response_format;
   if (isRecord(format) && format.type === 'json_schema') {
     const schema = isRecord(format.json_schema) ? format.json_schema.schema : undefined;
     if (structuresOutput(generation) && target.supports.json_schema && isRecord(schema)) config.format = { type: 'json_schema', schema };
