@@ -51,6 +51,10 @@ function findBodyViolation({ raw, body }: ReceivedCall): Violation | undefined {
     if (body[field] != null && (!Number.isInteger(body[field]) || (body[field] ?? 0) < 1)) return bad(`Invalid '${field}': must be at least 1.`, field);
   if (typeof body.user === 'string' && body.user.length > LONGEST_USER)
     return bad(`Invalid 'user': string too long. Expected a string with maximum length ${LONGEST_USER}.`, 'user', 'string_above_max_length');
+  if (body.reasoning_effort != null && /^gpt-4/.test(body.model))
+    return bad('Unrecognized request argument supplied: reasoning_effort', 'reasoning_effort', 'unknown_parameter');
+  if (body.reasoning_effort != null && body.reasoning_effort !== 'none' && body.tools && /^gpt-5\.[2-9]/.test(body.model))
+    return bad(`Function tools with reasoning_effort are not supported for ${body.model} in /v1/chat/completions.`, 'reasoning_effort');
   if (Array.isArray(body.stop) && body.stop.length > MOST_STOPS)
     return bad(`Invalid 'stop': array too long. Expected an array with maximum length ${MOST_STOPS}.`, 'stop', 'array_above_max_length');
   if (body.stream_options != null && body.stream !== true)

@@ -29,6 +29,8 @@ before(async () => {
     { id: 'gpt', model_name: 'gpt-4o', ...gpt },
     { id: 'claude', ...claude },
     { id: 'small', model_name: 'gpt-4o', ...gpt, context_window: 1000, max_tokens: 100 },
+    { id: 'thinker', model_name: 'gpt-5.1', ...gpt },
+    { id: 'new_thinker', model_name: 'gpt-5.4', ...gpt },
     { id: 'full', model_name: 'full', ...gpt },
     {
       id: 'gpt_or_claude',
@@ -125,6 +127,40 @@ describe('where no tool goes out, nothing speaks of tools', () => {
   test('what stays behind is named', () => {
     assert.deepEqual(dropped({ tools: [SEARCH], tool_choice: { type: 'any' } }), ['tools.web_search_20250305', 'tool_choice']);
     assert.deepEqual(dropped({ tools: [SEARCH, READ], tool_choice: { type: 'auto' } }), ['tools.web_search_20250305']);
+  });
+});
+
+describe('how much the model is to think', () => {
+  const TOOLS = [{ name: 'read', input_schema: { type: 'object' } }];
+  const enabled = (budget_tokens: number) => ({ thinking: { type: 'enabled', budget_tokens } });
+  const effort = (value: string) => ({ thinking: { type: 'adaptive' }, output_config: { effort: value } });
+
+  test('is told by an effort to models that take one', async () => {
+    const told = async (body: object): Promise<unknown> => (await sent('messages', { model: 'thinker', ...body })).reasoning_effort;
+    for (const [body, wanted] of [
+      [enabled(1024), 'low'],
+      [enabled(8192), 'medium'],
+      [enabled(31_999), 'high'],
+      [effort('low'), 'low'],
+      [{ output_config: { effort: 'max' } }, 'high'],
+      [{ thinking: { type: 'adaptive' } }, undefined],
+      [{ thinking: { type: 'disabled' }, output_config: { effort: 'low' } }, undefined],
+      [{ ...enabled(8192), tools: TOOLS }, 'medium'],
+    ] as const)
+      assert.equal(await told(body), wanted, JSON.stringify(body));
+    assert.equal(await told({ model: 'gpt', ...effort('high') }), undefined);
+    assert.equal(await told({ model: 'new_thinker', ...effort('high') }), 'high');
+    assert.equal(await told({ model: 'new_thinker', tools: TOOLS, ...effort('high') }), undefined);
+  });
+
+  test('is named where it cannot be told', () => {
+    const named = (modelName: string, body: object): string[] => dropped(body, { modelName });
+    assert.deepEqual(named('gpt-4o', effort('high')), ['thinking', 'output_config.effort']);
+    assert.deepEqual(named('gpt-4o', { thinking: { type: 'disabled' } }), []);
+    assert.deepEqual(named('gpt-5.4', { tools: TOOLS, ...enabled(2000) }), ['thinking']);
+    assert.deepEqual(named('gpt-5', { thinking: { type: 'adaptive' } }), []);
+    assert.deepEqual(named('gpt-5', { thinking: { type: 'disabled' } }), ['thinking']);
+    assert.deepEqual(named('gpt-5', enabled(2000)), []);
   });
 });
 

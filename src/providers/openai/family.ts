@@ -14,6 +14,15 @@ export function isReasoningModel(modelName: string): boolean {
   return REASONING.test(modelName);
 }
 
+/**
+ * `reasoning_effort`. Beside function tools it is a 400 in the chat completions of gpt-5.2 and later (openai-openapi issue
+ * 541: "use /v1/responses"); the first small models and the chat ones never took it.
+ */
+export function takesEffort(modelName: string, withTools: boolean): boolean {
+  if (!isReasoningModel(modelName) || /o1-(?:mini|preview)|-chat/.test(modelName)) return false;
+  return !withTools || !/gpt-(?:5\.(?:[2-9]|\d\d)|[6-9]|\d\d)/.test(modelName);
+}
+
 /** Models of others that are served by servers compatible with OpenAI's. What is not known is left as the caller wrote it. */
 const OTHERS =
   /deepseek|qwen|qwq|glm|moonshot|kimi|mi[sx]tral|codestral|magistral|ministral|devstral|pixtral|llama|gemma|gemini|baichuan|doubao|ernie|hunyuan|minimax|abab|command-|grok|step-|yi-|phi-|mimo/i;

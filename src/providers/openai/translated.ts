@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { UpstreamTarget } from '../../contracts/exchange.ts';
 import type { ChatRequest } from '../../wire/chat.ts';
 import { isRecord } from '../../wire/json.ts';
-import { isOthersModel } from './family.ts';
+import { isOthersModel, takesEffort } from './family.ts';
 
 export interface Fitted {
   request: ChatRequest;
@@ -26,6 +26,7 @@ export function fitTranslated(request: ChatRequest, target: UpstreamTarget): Fit
     dropped.push('stop');
   }
   fitTools(fitted, dropped);
+  fitThinking(fitted, target, dropped);
   return { request: fitted, dropped };
 }
 
@@ -39,4 +40,35 @@ function fitTools(fitted: ChatRequest, dropped: string[]): void {
   if (!named && !(tool_choice === 'required' && native.length > 0 && !fitted.tools?.length)) return;
   delete fitted.tool_choice;
   dropped.push('tool_choice');
+}
+
+/** Every reasoning model knows these three; what is beyond is the most of them. */
+const EFFORTS: Readonly<Record<string, string>> = { low: 'low', medium: 'medium', high: 'high', xhigh: 'high', max: 'high' };
+/** Budgets up to which an effort is meant: the way back of what the provider `anthropic` makes of efforts. */
+const BUDGETS = [
+  { effort: 'low', most: 2048 },
+  { effort: 'medium', most: 8192 },
+  { effort: 'high', most: Number.POSITIVE_INFINITY },
+] as const;
+
+/** How much the model is to think, where it can be told. */
+function fitThinking(fitted: ChatRequest, target: UpstreamTarget, dropped: string[]): void {
+  const native = isRecord(fitted.anthropic) ? fitted.anthropic : {};
+  const thinking = isRecord(native.thinking) ? native.thinking : undefined;
+  const asked = isRecord(native.output_config) ? native.output_config.effort : undefined;
+  const off = thinking?.type === 'disabled';
+  const takes = takesEffort(target.modelName, Boolean(fitted.tools?.length));
+  const effort = off ? undefined : effortOf(asked, thinking?.budget_tokens);
+  if (takes && effort) {
+    fitted.reasoning_effort = effort;
+    return;
+  }
+  // A model that thinks anyway does what `adaptive` asks for.
+  if (thinking && takes === off) dropped.push('thinking');
+  if (asked !== undefined) dropped.push('output_config.effort');
+}
+
+function effortOf(asked: unknown, budget: unknown): string | undefined {
+  const effort = typeof asked === 'string' ? EFFORTS[asked] : undefined;
+  return effort ?? (typeof budget === 'number' ? BUDGETS.find(({ most }) => budget <= most)?.effort : undefined);
 }
