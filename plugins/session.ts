@@ -9,7 +9,8 @@ export default definePlugin({
   local: () => ({ turn: undefined as OpenTurn | undefined }),
   setup: ({ rooms }) => ({
     handle(exchange, next, local) {
-      return exchange.ask.sessionId ? remember(rooms.sessions, exchange, next, local) : next();
+      const proceed = () => (exchange.ask.sessionId ? remember(rooms.sessions, exchange, next, local) : next());
+      return exchange.ask.refers ? rooms.sessions.resolve(exchange).then(proceed) : proceed();
     },
     onEnd(exchange, outcome, local) {
       return local.turn?.end(exchange, outcome);

@@ -129,8 +129,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
     sessions: createSessionsRoom({
       ...deps,
       context,
-      keep: (exchange, completion) =>
-        doors.get(exchange.wants.form)?.kept?.keep(completion, { ...exchange.answer?.facts, requestId: exchange.run?.id ?? exchange.id }, exchange),
+      kept: (form) => doors.get(form)?.kept,
     }),
     shadow,
     tools,

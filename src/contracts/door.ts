@@ -22,6 +22,12 @@ export interface KeptForm {
   sessionOf(id: string): string | undefined;
   /** What was new in the request that led to it, in the client's form. */
   toItems(id: string, messages: readonly ChatMessage[]): Record<string, unknown>[];
+  /** Items of earlier answers that messages of a request stand for (`ask.refers`), each with the answer that it belongs to; undefined: none that can be kept. */
+  references(messages: readonly ChatMessage[]): { item: string; answer: string | undefined }[];
+  /** The items of an answer as it is given again, by their ids. */
+  itemsOf(view: unknown): ReadonlyMap<string, unknown>;
+  /** The messages with those items in the place of what stood for them. */
+  resolve(messages: readonly ChatMessage[], items: ReadonlyMap<string, unknown>): ChatMessage[];
 }
 /** A pure translator between what a client speaks and the canonical form. */
 export interface Door {

@@ -19,6 +19,8 @@ export interface Ask {
   sessionIsNew?: true;
   /** The session must be there already. */
   continues?: true;
+  /** Messages of the request stand for items of earlier answers, which the session step puts in their place. */
+  refers?: true;
   /** Nothing of this turn is kept: the session is only read. */
   store?: false;
   preferModel?: string;

@@ -98,6 +98,8 @@ export interface OpenTurn {
   end(exchange: Exchange, outcome: Outcome): Promise<void>;
 }
 export interface SessionsRoom {
+  /** Puts items of earlier answers where `exchange.request.messages` only names them (`ask.refers`). Throws `not_found` for one that is not kept for this caller. */
+  resolve(exchange: Exchange): Promise<void>;
   /** Waits for the session (or throws `session_busy`), reads the history, finds the overlap, and puts it before `exchange.request.messages`. */
   begin(exchange: Exchange): Promise<OpenTurn>;
   /** What a turn begun now would be given: for dry runs. Takes no turn, changes nothing. */

@@ -4,7 +4,9 @@ import type { Ask } from '../contracts/exchange.ts';
 import { isRecord } from '../wire/json.ts';
 import { liftAsk } from '../wire/lift-ask.ts';
 import { toInputItems } from './openai-responses/input-items.ts';
+import { outputById, referenceOf, responseOf } from './openai-responses/references.ts';
 import { sessionOf } from './openai-responses/response-id.ts';
+import { resolveReferences } from './openai-responses/to-messages.ts';
 import { toChatRequest } from './openai-responses/to-request.ts';
 import { toResponse } from './openai-responses/to-response.ts';
 import { ResponsesWriter } from './openai-responses/writer.ts';
@@ -17,7 +19,14 @@ export default defineDoor({
     const { fields, ask, extended } = liftAsk(body, headers);
     const request = toChatRequest(fields);
     const user = typeof request.user === 'string' && request.user !== '' ? { user: request.user } : {};
-    return { request, ask: { ...ask, ...toSession(fields, ask.sessionId, freshId), ...user }, stream: request.stream === true, usage: true, extended };
+    const refers = request.messages.some((message) => referenceOf(message) !== undefined) ? { refers: true as const } : {};
+    return {
+      request,
+      ask: { ...ask, ...toSession(fields, ask.sessionId, freshId), ...user, ...refers },
+      stream: request.stream === true,
+      usage: true,
+      extended,
+    };
   },
   toBody: (completion, facts, asked) => toResponse(completion, asked, facts),
   createWriter: (asked, facts) => new ResponsesWriter(asked, facts),
@@ -28,6 +37,13 @@ export default defineDoor({
     },
     sessionOf,
     toItems: toInputItems,
+    references: (messages) =>
+      messages.flatMap((message) => {
+        const item = referenceOf(message);
+        return item === undefined ? [] : [{ item, answer: responseOf(item) }];
+      }),
+    itemsOf: outputById,
+    resolve: resolveReferences,
   },
   toError: (error) => toErrorBody(error),
 });

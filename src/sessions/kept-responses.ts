@@ -1,16 +1,23 @@
 import type { ColdStore } from '../contracts/cold-store.ts';
+import type { KeptForm } from '../contracts/door.ts';
 import type { Exchange } from '../contracts/exchange.ts';
 import { type HotStore, StoreUnavailable } from '../contracts/hot-store.ts';
 import { recapKey } from '../contracts/recap-key.ts';
 import type { KeptResponse, ResponseName } from '../contracts/rooms.ts';
+import type { Form } from '../contracts/stream.ts';
 import type { Log } from '../contracts/telemetry.ts';
 import type { ChatCompletion } from '../wire/chat.ts';
 import { isRecord, parseJson, stringifyJson } from '../wire/json.ts';
 import { sessionKey } from './session-name.ts';
 import { storeAway } from './store-away.ts';
 
-/** The form of an answer that its client may ask for again; undefined: its form has none. */
-export type KeepResponse = (exchange: Exchange, completion: ChatCompletion) => { id: string; view: unknown } | undefined;
+/** The form of answers that their clients may ask for again; undefined: they are of none. */
+export type KeptForms = (form: Form) => KeptForm | undefined;
+
+/** The answer as its client may ask for it again. */
+export function toKept(kept: KeptForms, exchange: Exchange, completion: ChatCompletion): { id: string; view: unknown } | undefined {
+  return kept(exchange.wants.form)?.keep(completion, { ...exchange.answer?.facts, requestId: exchange.run?.id ?? exchange.id }, exchange);
+}
 
 /** What a turn stores of such an answer: the first `input` of its messages came with the request. */
 export function toRecord({ view }: { view: unknown }, input: number): string {

@@ -10,7 +10,7 @@ import type { ChatMessage } from '../wire/chat.ts';
 import { windowStart } from '../wire/history-window.ts';
 import { makerOf, withStoredMaker } from '../wire/maker.ts';
 import { AnswerCapture } from './answer-capture.ts';
-import { type KeepResponse, toRecord } from './kept-responses.ts';
+import { type KeptForms, toKept, toRecord } from './kept-responses.ts';
 import type { LateTurns } from './late-turns.ts';
 import type { SessionName } from './session-name.ts';
 import type { SessionReader } from './session-reader.ts';
@@ -25,7 +25,7 @@ export interface TurnDeps {
   context: Pick<ContextRoom, 'countStored'>;
   log: Log;
   environment: Environment;
-  keep: KeepResponse;
+  kept: KeptForms;
 }
 /** What `begin` found out. */
 export interface BegunTurn {
@@ -117,9 +117,9 @@ export class SessionOpenTurn implements OpenTurn {
   }
 
   /** The answer as the client was given it, with what it said in every round. */
-  #kept(exchange: Exchange): ReturnType<KeepResponse> {
+  #kept(exchange: Exchange): ReturnType<typeof toKept> {
     const completion = this.#capture.whole(exchange);
-    return completion && this.#deps.keep(exchange, completion);
+    return completion && toKept(this.#deps.kept, exchange, completion);
   }
 
   async #count(message: ChatMessage, tokens: number | Promise<number> = this.#deps.context.countStored(message), marks?: Marks): Promise<StoredMessage> {

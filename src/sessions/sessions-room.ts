@@ -9,10 +9,11 @@ import type { ChatMessage } from '../wire/chat.ts';
 import { windowStart } from '../wire/history-window.ts';
 import { copyMessage, recall } from '../wire/recalled.ts';
 import { forgetSession } from './forget-session.ts';
-import { type KeepResponse, KeptResponses } from './kept-responses.ts';
+import { type KeptForms, KeptResponses } from './kept-responses.ts';
 import { LateTurns } from './late-turns.ts';
 import { SessionOpenTurn, type TurnDeps } from './open-turn.ts';
 import { findOverlap, type Overlap } from './overlap.ts';
+import { resolveItems } from './referred-items.ts';
 import { repairTurns } from './repair.ts';
 import { SessionLock } from './session-lock.ts';
 import { type SessionName, toSessionName } from './session-name.ts';
@@ -28,7 +29,7 @@ export interface SessionsDeps {
   log: Log;
   metrics: Metrics;
   environment: Environment;
-  keep: KeepResponse;
+  kept: KeptForms;
 }
 
 const DAY_MS = 86_400_000;
@@ -42,6 +43,10 @@ export function createSessionsRoom(deps: SessionsDeps): SessionsRoom {
   const sessions = new Sessions(deps);
   const responses = new KeptResponses(deps);
   return {
+    async resolve(exchange) {
+      const form = deps.kept(exchange.wants.form);
+      if (form) exchange.request = { ...exchange.request, messages: await resolveItems(exchange, form, (name) => responses.find(name)) };
+    },
     begin: (exchange) => sessions.begin(exchange),
     recall: (config, project, session) => sessions.recall(config, project, session),
     forget: (project, session) => forgetSession(deps, project, session),
@@ -52,7 +57,7 @@ export function createSessionsRoom(deps: SessionsDeps): SessionsRoom {
   };
 }
 
-class Sessions implements Omit<SessionsRoom, 'forget' | 'findResponse' | 'deleteResponse'> {
+class Sessions implements Omit<SessionsRoom, 'resolve' | 'forget' | 'findResponse' | 'deleteResponse'> {
   readonly #deps: SessionsDeps;
   readonly #reads: Counter;
   readonly #lock: SessionLock;

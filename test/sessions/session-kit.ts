@@ -138,7 +138,7 @@ export async function house({ session = {}, hot, cold, once = false }: HouseOpti
   if (!cold) await cellar.open();
   const larder = hot ?? createMemory(stores);
   const config = makeConfig({ session });
-  const room = createSessionsRoom({ keep: () => undefined, hot: larder, cold: cellar, context: sharedContext, log, metrics, environment });
+  const room = createSessionsRoom({ kept: () => undefined, hot: larder, cold: cellar, context: sharedContext, log, metrics, environment });
   const hooks = sessionPlugin.setup?.({ rooms: { sessions: room } as Rooms } as Parameters<NonNullable<typeof sessionPlugin.setup>>[0], undefined) ?? {};
   const layer = { name: 'session', optional: false, hooks, local: sessionPlugin.local } as Layer;
   const idempotency = createIdempotencyRoom({ hot: larder, cold: cellar, log, metrics, environment });

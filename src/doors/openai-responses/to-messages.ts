@@ -1,7 +1,8 @@
-import { HermesError } from '../../contracts/errors.ts';
 import type { ChatMessage, ContentPart } from '../../wire/chat.ts';
 import { isRecord } from '../../wire/json.ts';
-import { fromEncryptedContent } from './signed-reasoning.ts';
+import { AssistantTurn } from './assistant-turn.ts';
+import { referenceOf } from './references.ts';
+import { refuse } from './refuse.ts';
 
 type Item = Record<string, unknown>;
 
@@ -16,10 +17,39 @@ export function toMessages(instructions: unknown, input: unknown): ChatMessage[]
   return messages;
 }
 
+/** References to items of earlier answers in the place of what they lead to, and made one message with what stands beside them. */
+export function resolveReferences(messages: readonly ChatMessage[], items: ReadonlyMap<string, unknown>): ChatMessage[] {
+  const resolved: ChatMessage[] = [];
+  const turn = new AssistantTurn(resolved);
+  let joins = false;
+  for (const [index, message] of messages.entries()) {
+    const id = referenceOf(message);
+    const next = messages[index + 1];
+    if (id !== undefined) addItem(turn, resolved, items.get(id), `item ${id}`);
+    else if (message.role === 'assistant' && (joins || (next && referenceOf(next) !== undefined))) turn.join(message);
+    else {
+      turn.flush();
+      resolved.push(message);
+    }
+    joins = message.role === 'assistant' && (id !== undefined || joins);
+  }
+  turn.flush();
+  return resolved;
+}
+
+/** The type may be left out of a message and of a reference. */
+function typeOf(item: Item): unknown {
+  return item.type ?? (item.role === undefined && typeof item.id === 'string' ? 'item_reference' : 'message');
+}
+
 function addItem(turn: AssistantTurn, messages: ChatMessage[], item: unknown, path: string): void {
   if (!isRecord(item)) throw refuse(path, `'${path}' must be an object.`);
-  const type = item.type ?? 'message';
+  const type = typeOf(item);
   switch (type) {
+    case 'item_reference':
+      if (typeof item.id !== 'string') throw refuse(`${path}.id`, `'${path}.id' must be the id of an item.`);
+      turn.refer(item.id);
+      break;
     case 'message':
       if (item.role === 'assistant') turn.say(toContent(item.content, `${path}.content`));
       else {
@@ -43,58 +73,6 @@ function addItem(turn: AssistantTurn, messages: ChatMessage[], item: unknown, pa
         `Input items of the type ${JSON.stringify(type)} cannot be carried over; leave them out, or pass this API through (passthrough.responses).`,
       );
   }
-}
-
-/** Reasoning, text and calls that follow each other are one assistant message. */
-class AssistantTurn {
-  readonly #messages: ChatMessage[];
-  #message: ChatMessage | undefined;
-
-  constructor(messages: ChatMessage[]) {
-    this.#messages = messages;
-  }
-
-  get #open(): ChatMessage {
-    this.#message ??= { role: 'assistant', content: null };
-    return this.#message;
-  }
-
-  say(content: string | ContentPart[]): void {
-    // A second text is a second message: joining would invent a line.
-    if (this.#message && (this.#message.content !== null || this.#message.tool_calls)) this.flush();
-    this.#open.content = content;
-  }
-
-  think(item: Item): void {
-    // Thinking may stand between a text and the calls; behind calls it begins another message.
-    if (this.#message?.tool_calls) this.flush();
-    const text = [item.summary, item.content].map(textOf).find((one) => one !== '');
-    const signed = fromEncryptedContent(item.encrypted_content);
-    if (text) this.#open.reasoning_content = `${this.#open.reasoning_content ?? ''}${text}`;
-    if (signed.length > 0) this.#open.thinking_blocks = [...(Array.isArray(this.#open.thinking_blocks) ? this.#open.thinking_blocks : []), ...signed];
-  }
-
-  call(item: Item, path: string): void {
-    const { call_id, name } = item;
-    if (typeof call_id !== 'string' || typeof name !== 'string') throw refuse(path, `'${path}' must have a call_id and a name.`);
-    const message = this.#open;
-    message.tool_calls = [
-      ...(message.tool_calls ?? []),
-      { id: call_id, type: 'function', function: { name, arguments: typeof item.arguments === 'string' ? item.arguments : '' } },
-    ];
-  }
-
-  flush(): void {
-    const message = this.#message;
-    this.#message = undefined;
-    // Reasoning alone, without what it led to, is nothing that a model takes.
-    if (message && (message.content !== null || message.tool_calls)) this.#messages.push(message);
-  }
-}
-
-function textOf(parts: unknown): string {
-  if (!Array.isArray(parts)) return '';
-  return parts.map((part) => (isRecord(part) && typeof part.text === 'string' ? part.text : '')).join('\n');
 }
 
 const ROLES = ['user', 'system', 'developer'] as const;
@@ -139,8 +117,4 @@ function toPart(part: unknown, path: string): ContentPart {
     default:
       throw refuse(path, `Parts of the type ${JSON.stringify(part.type)} cannot be carried over.`);
   }
-}
-
-export function refuse(param: string, message: string): HermesError {
-  return new HermesError('invalid_request', message, { param });
 }

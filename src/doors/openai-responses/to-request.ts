@@ -1,7 +1,8 @@
 import type { ChatRequest, FunctionTool } from '../../wire/chat.ts';
 import { isCount } from '../../wire/count.ts';
 import { isRecord } from '../../wire/json.ts';
-import { refuse, toMessages } from './to-messages.ts';
+import { refuse } from './refuse.ts';
+import { toMessages } from './to-messages.ts';
 
 /** Fields that mean the same here and there. */
 const SAME = [
