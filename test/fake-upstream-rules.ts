@@ -74,14 +74,32 @@ function findToolViolation({ body }: ReceivedCall): Violation | undefined {
           `tools[${index}].function.name`,
           'invalid_value',
         );
+      const problem = findCustomToolViolation(tool, `tools[${index}]`);
+      if (problem) return problem;
     }
   }
   for (const field of ['tool_choice', 'parallel_tool_calls'] as const)
     if (body[field] != null && tools === undefined && body.functions === undefined)
       return bad(`Invalid value for '${field}': '${field}' is only allowed when 'tools' are specified.`, field);
+  const custom = (tool_choice as { custom?: { name?: string } } | null | undefined)?.custom?.name;
+  if (custom !== undefined && !tools?.some((tool) => tool.type === 'custom' && Object(tool.custom).name === custom))
+    return bad(`Tool choice '${custom}' not found in 'tools' parameter.`, 'tool_choice');
   const chosen = (tool_choice as { function?: { name?: string } } | null | undefined)?.function?.name;
   if (chosen !== undefined && !tools?.some((tool) => tool.function?.name === chosen))
     return bad(`Tool choice '${chosen}' not found in 'tools' parameter.`, 'tool_choice');
+  return undefined;
+}
+
+/** A tool is of one kind, and has nothing of the other. */
+function findCustomToolViolation(tool: Record<string, unknown>, at: string): Violation | undefined {
+  if (tool.type !== 'custom') return tool.custom === undefined ? undefined : bad(`Unknown parameter: '${at}.custom'.`, `${at}.custom`, 'unknown_parameter');
+  if (tool.function !== undefined) return bad(`Unknown parameter: '${at}.function'.`, `${at}.function`, 'unknown_parameter');
+  const { name, format } = Object(tool.custom) as { name?: unknown; format?: { type?: string; grammar?: { syntax?: string; definition?: string } } };
+  if (!TOOL_NAME.test(String(name))) return bad(`Invalid '${at}.custom.name'.`, `${at}.custom.name`);
+  const { grammar } = format ?? {};
+  if (format === undefined || format.type === 'text') return undefined;
+  if (format.type !== 'grammar' || (grammar?.syntax !== 'lark' && grammar?.syntax !== 'regex') || typeof grammar.definition !== 'string')
+    return bad(`Invalid '${at}.custom.format'.`, `${at}.custom.format`);
   return undefined;
 }
 
@@ -125,6 +143,8 @@ function findContentViolation(message: ChatMessage, at: string): Violation | und
   for (const one of tool_calls) {
     if (!one.id || one.id.length > LONGEST_CALL_ID)
       return bad(`Invalid '${at}.tool_calls[0].id': string too long. Expected a string with maximum length ${LONGEST_CALL_ID}.`, `${at}.tool_calls`);
+    if (one.type === 'custom' && (one.function !== undefined || typeof Object(one.custom).input !== 'string'))
+      return bad(`Invalid '${at}.tool_calls.custom'.`, `${at}.tool_calls`);
     if (one.type === 'function' && (!TOOL_NAME.test(one.function?.name ?? '') || typeof one.function.arguments !== 'string'))
       return bad(`Invalid '${at}.tool_calls.function.name': string does not match pattern.`, `${at}.tool_calls`, 'invalid_value');
   }

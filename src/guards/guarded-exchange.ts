@@ -159,7 +159,7 @@ export class GuardedExchange {
 function textOf(view: unknown): string {
   if (!isRecord(view) || !Array.isArray(view.choices)) return '';
   return (view as ChatCompletion).choices
-    .flatMap(({ message }) => [messageText(message), ...(message.tool_calls ?? []).map((call) => call.function.arguments)])
+    .flatMap(({ message }) => [messageText(message), ...(message.tool_calls ?? []).map((call) => call.function?.arguments ?? JSON.stringify(call.custom))])
     .filter((text) => text !== '')
     .join('\n');
 }

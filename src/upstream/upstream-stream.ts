@@ -176,7 +176,8 @@ export class UpstreamStream implements ChunkStream {
     let bytes = 0;
     for (const { message } of builder.build().choices) {
       bytes += Buffer.byteLength(messageText(message)) + Buffer.byteLength(message.reasoning_content ?? '');
-      for (const call of message.tool_calls ?? []) bytes += call ? Buffer.byteLength(call.function.name + call.function.arguments) : 0;
+      for (const call of message.tool_calls ?? [])
+        bytes += call ? Buffer.byteLength(call.function ? call.function.name + call.function.arguments : JSON.stringify(call)) : 0;
     }
     // Too much to keep: the rest at the ratio of what was kept.
     return this.#keptBytes < this.#bytes && this.#keptBytes > 0 ? Math.round((bytes * this.#bytes) / this.#keptBytes) : bytes;

@@ -77,6 +77,8 @@ export interface ToolCallDelta {
   id?: string;
   type?: string;
   function?: { name?: string; arguments?: string };
+  /** A call of a tool whose input is free text. */
+  custom?: { name?: string; input?: string };
 }
 export interface Delta {
   role?: Role;

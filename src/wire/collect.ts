@@ -1,7 +1,7 @@
 import { HermesError } from '../contracts/errors.ts';
 import type { ChunkStream } from '../contracts/stream.ts';
 import { batchOf, makeChunk } from './batch.ts';
-import type { ChatChunk, ChatCompletion, Choice, ChunkChoice, Delta, ToolCallDelta, Usage } from './chat.ts';
+import type { ChatChunk, ChatCompletion, Choice, ChunkChoice, Delta, ToolCall, ToolCallDelta, Usage } from './chat.ts';
 import { replay, sizeOf } from './streams.ts';
 
 /** Builds the whole answer out of a stream's chunks, as the official SDKs do. */
@@ -93,13 +93,21 @@ function addToolCall(choice: Choice, piece: ToolCallDelta): number {
     call = { id: '', type: 'function', function: { name: '', arguments: '' } };
     calls[piece.index] = call;
   }
-  const { index: _index, id, type, function: part, ...rest } = piece;
+  const { index: _index, id, type, function: part, custom, ...rest } = piece;
   Object.assign(call, rest);
   if (id) call.id ||= id;
   if (type) call.type = type;
   if (part?.name) call.function.name ||= part.name;
   if (part?.arguments) call.function.arguments += part.arguments;
-  return part?.arguments?.length ?? 0;
+  if (custom) addCustom(call, custom);
+  return (part?.arguments ?? custom?.input)?.length ?? 0;
+}
+
+/** A call of a custom tool has its input in the place of a function's arguments. */
+function addCustom(call: ToolCall, piece: NonNullable<ToolCallDelta['custom']>): void {
+  const before = (call.custom ?? {}) as NonNullable<ToolCallDelta['custom']>;
+  call.custom = { name: before.name || piece.name || '', input: `${before.input ?? ''}${piece.input ?? ''}` };
+  Reflect.deleteProperty(call, 'function');
 }
 
 function joinFunctionCall(before: unknown, piece: unknown): unknown {

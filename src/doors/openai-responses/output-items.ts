@@ -1,3 +1,4 @@
+import { InputReader, toInput } from './custom-tools.ts';
 import { itemIds, toReasoningItem } from './to-response.ts';
 
 export interface ItemEvent {
@@ -114,14 +115,18 @@ export class RefusalItem extends MessageItem {
   }
 }
 
-export class CallItem extends OutputItem {
-  readonly #callId: string;
-  readonly #name: string;
+/** A call of a tool, as the client is told of it. */
+interface Called {
+  call_id: string;
+  name: string;
+}
 
-  constructor(response: string, index: number, callId: string, name: string) {
-    super(itemIds.call(response, index), index);
-    this.#callId = callId;
-    this.#name = name;
+abstract class AnyCallItem extends OutputItem {
+  protected readonly called: Called;
+
+  constructor(id: string, index: number, called: Called) {
+    super(id, index);
+    this.called = called;
   }
   /** Calls may interleave: one is over when its arguments are whole. */
   override get complete(): boolean {
@@ -132,20 +137,60 @@ export class CallItem extends OutputItem {
       return false;
     }
   }
+  protected abstract item(status: string): Record<string, unknown>;
   done(status: string): Record<string, unknown> {
-    return this.#item(status === 'failed' ? 'incomplete' : 'completed');
+    return this.item(status === 'failed' ? 'incomplete' : 'completed');
   }
   opening(): ItemEvent[] {
-    return [this.added(this.#item('in_progress'))];
+    return [this.added(this.item('in_progress'))];
+  }
+}
+
+class FunctionCallItem extends AnyCallItem {
+  constructor(response: string, index: number, called: Called) {
+    super(itemIds.call(response, index), index, called);
   }
   add(text: string): ItemEvent[] {
     this.text += text;
     return [this.event('response.function_call_arguments.delta', { delta: text })];
   }
   closing(status: string): ItemEvent[] {
-    return [this.event('response.function_call_arguments.done', { name: this.#name, arguments: this.text }), this.finished(status)];
+    return [this.event('response.function_call_arguments.done', { name: this.called.name, arguments: this.text }), this.finished(status)];
   }
-  #item(status: string): Record<string, unknown> {
-    return { id: this.id, type: 'function_call', status, call_id: this.#callId, name: this.#name, arguments: this.text };
+  protected item(status: string): Record<string, unknown> {
+    return { id: this.id, type: 'function_call', status, ...this.called, arguments: this.text };
   }
+}
+
+/** Its text is the arguments that the input comes in. */
+class CustomCallItem extends AnyCallItem {
+  readonly #reader = new InputReader();
+  #told = '';
+
+  constructor(response: string, index: number, called: Called) {
+    super(itemIds.customCall(response, index), index, called);
+  }
+  add(text: string): ItemEvent[] {
+    this.text += text;
+    return this.#tell(this.#reader.read(text));
+  }
+  closing(status: string): ItemEvent[] {
+    const input = toInput(this.text);
+    const rest = input.startsWith(this.#told) ? this.#tell(input.slice(this.#told.length)) : [];
+    return [...rest, this.event('response.custom_tool_call_input.done', { input }), this.finished(status)];
+  }
+  protected item(status: string): Record<string, unknown> {
+    return { id: this.id, type: 'custom_tool_call', status, ...this.called, input: this.text === '' ? '' : toInput(this.text) };
+  }
+  #tell(delta: string): ItemEvent[] {
+    this.#told += delta;
+    return delta === '' ? [] : [this.event('response.custom_tool_call_input.delta', { delta })];
+  }
+}
+
+export type CallItem = FunctionCallItem | CustomCallItem;
+
+/** `custom`: names of the tools whose input is free text. */
+export function createCallItem(response: string, index: number, called: Called, custom: ReadonlySet<string>): CallItem {
+  return custom.has(called.name) ? new CustomCallItem(response, index, called) : new FunctionCallItem(response, index, called);
 }

@@ -1,6 +1,7 @@
 import type { ChatMessage, ContentPart } from '../../wire/chat.ts';
 import { isRecord } from '../../wire/json.ts';
 import { AssistantTurn } from './assistant-turn.ts';
+import { toArguments } from './custom-tools.ts';
 import { referenceOf } from './references.ts';
 import { refuse } from './refuse.ts';
 
@@ -63,6 +64,10 @@ function addItem(turn: AssistantTurn, messages: ChatMessage[], item: unknown, pa
     case 'function_call':
       turn.call(item, path);
       break;
+    case 'custom_tool_call':
+      turn.call({ ...item, arguments: toArguments(item.input) }, path);
+      break;
+    case 'custom_tool_call_output':
     case 'function_call_output':
       turn.flush();
       messages.push(toResult(item, path));

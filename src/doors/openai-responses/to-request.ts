@@ -1,6 +1,7 @@
 import type { ChatRequest, FunctionTool } from '../../wire/chat.ts';
 import { isCount } from '../../wire/count.ts';
 import { isRecord } from '../../wire/json.ts';
+import { toCustomTool } from './custom-tools.ts';
 import { refuse } from './refuse.ts';
 import { toMessages } from './to-messages.ts';
 
@@ -49,6 +50,7 @@ function toTools(tools: unknown): FunctionTool[] {
   if (!Array.isArray(tools)) throw refuse('tools', "'tools' must be a list.");
   return tools.map((tool, index) => {
     if (!isRecord(tool)) throw refuse(`tools[${index}]`, `'tools[${index}]' must be an object.`);
+    if (tool.type === 'custom') return toCustomTool(tool, `tools[${index}]`);
     if (tool.type !== 'function' || typeof tool.name !== 'string')
       throw refuse(
         `tools[${index}]`,
@@ -71,7 +73,8 @@ function toChoice(choice: unknown): Partial<ChatRequest> {
   if (choice === undefined || choice === null) return {};
   if (typeof choice === 'string') return { tool_choice: choice };
   if (!isRecord(choice)) throw refuse('tool_choice', "'tool_choice' must be a mode or an object.");
-  if (choice.type === 'function') return { tool_choice: { type: 'function', function: { name: choice.name } } };
+  // Custom tools travel as functions.
+  if (choice.type === 'function' || choice.type === 'custom') return { tool_choice: { type: 'function', function: { name: choice.name } } };
   if (choice.type === 'allowed_tools' && Array.isArray(choice.tools)) {
     const tools = choice.tools.map((tool) => ({ type: 'function', function: { name: isRecord(tool) ? tool.name : undefined } }));
     return { tool_choice: { type: 'allowed_tools', allowed_tools: { mode: choice.mode, tools } } };

@@ -3,6 +3,7 @@ import type { Facts } from '../../contracts/exchange.ts';
 import type { ChatCompletion, ChatMessage, FinishReason, Usage } from '../../wire/chat.ts';
 import { messageText } from '../../wire/chat.ts';
 import { isRecord, parseJsonBytes } from '../../wire/json.ts';
+import { customNames, toInput } from './custom-tools.ts';
 import { toResponseId } from './response-id.ts';
 import { toEncryptedContent } from './signed-reasoning.ts';
 
@@ -76,6 +77,7 @@ export const itemIds = {
   reasoning: (id: string, index: number): string => `rs_${id.slice(5)}_${index}`,
   message: (id: string, index: number): string => `msg_${id.slice(5)}_${index}`,
   call: (id: string, index: number): string => `fc_${id.slice(5)}_${index}`,
+  customCall: (id: string, index: number): string => `ctc_${id.slice(5)}_${index}`,
 };
 
 export function toReasoningItem(id: string, text: string, thinkingBlocks: unknown): Fields {
@@ -95,13 +97,13 @@ export function toResponse(completion: ChatCompletion, asked: Asked | undefined,
     error: null,
     incomplete_details,
     model: completion.model,
-    output: choice ? toOutput(head.id, choice.message, status) : [],
+    output: choice ? toOutput(head, choice.message, status) : [],
     ...(typeof completion.service_tier === 'string' ? { service_tier: completion.service_tier } : {}),
     usage: toResponseUsage(completion.usage ?? facts?.usage),
   };
 }
 
-function toOutput(id: string, message: ChatMessage, status: string): Fields[] {
+function toOutput({ id, tools }: ResponseHead, message: ChatMessage, status: string): Fields[] {
   const output: Fields[] = [];
   if (message.reasoning_content || toEncryptedContent(message.thinking_blocks))
     output.push(toReasoningItem(itemIds.reasoning(id, output.length), message.reasoning_content ?? '', message.thinking_blocks));
@@ -117,14 +119,15 @@ function toOutput(id: string, message: ChatMessage, status: string): Fields[] {
       status,
       content: content.length > 0 ? content : [{ type: 'output_text', text: '', annotations: [], logprobs: [] }],
     });
-  for (const call of message.tool_calls ?? [])
-    output.push({
-      id: itemIds.call(id, output.length),
-      type: 'function_call',
-      status: 'completed',
-      call_id: call.id,
-      name: call.function.name,
-      arguments: call.function.arguments,
-    });
+  const custom = customNames(tools);
+  for (const { id: call_id, function: called } of message.tool_calls ?? []) {
+    const { name, arguments: text } = called;
+    const common = { status: 'completed', call_id, name };
+    output.push(
+      custom.has(name)
+        ? { id: itemIds.customCall(id, output.length), type: 'custom_tool_call', ...common, input: toInput(text) }
+        : { id: itemIds.call(id, output.length), type: 'function_call', ...common, arguments: text },
+    );
+  }
   return output;
 }

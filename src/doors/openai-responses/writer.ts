@@ -5,12 +5,14 @@ import type { Outcome, Writer } from '../../contracts/stream.ts';
 import type { ChatChunk, Delta, ToolCallDelta, Usage } from '../../wire/chat.ts';
 import { stringifyJson } from '../../wire/json.ts';
 import { signedThinkingOf } from '../../wire/signed-thinking.ts';
-import { CallItem, type OutputItem, ReasoningItem, RefusalItem, TextItem } from './output-items.ts';
+import { customNames } from './custom-tools.ts';
+import { type CallItem, createCallItem, type OutputItem, ReasoningItem, RefusalItem, TextItem } from './output-items.ts';
 import { type ResponseHead, toEnding, toHead, toResponseUsage } from './to-response.ts';
 
 /** Canonical chunks as the Responses API's named events, numbered in order. The final event waits for the end, since usage may come after the finish reason. */
 export class ResponsesWriter implements Writer {
   readonly #head: ResponseHead;
+  readonly #custom: ReadonlySet<string>;
   #events: string[] = [];
   #sequence = 0;
   #created: { created_at: number; model: string } | undefined;
@@ -23,6 +25,7 @@ export class ResponsesWriter implements Writer {
 
   constructor(asked: Asked | undefined, facts?: Facts) {
     this.#head = toHead(asked, facts);
+    this.#custom = customNames(this.#head.tools);
   }
 
   write(chunk: ChatChunk): Uint8Array {
@@ -101,7 +104,7 @@ export class ResponsesWriter implements Writer {
   #addCall({ index, id, function: called }: ToolCallDelta): void {
     let item = this.#calls.get(index);
     if (!item) {
-      item = new CallItem(this.#head.id, this.#items.length, id ?? `call_${index}`, called?.name ?? '');
+      item = createCallItem(this.#head.id, this.#items.length, { call_id: id ?? `call_${index}`, name: called?.name ?? '' }, this.#custom);
       this.#calls.set(index, item);
       this.#open(item);
     }

@@ -3,6 +3,7 @@ import { withoutCarriage } from '../../wire/carriage.ts';
 import type { ChatMessage, ChatRequest } from '../../wire/chat.ts';
 import type { JsonSource } from '../../wire/splice-json.ts';
 import type { NameMap } from '../../wire/tool-names.ts';
+import { type CustomNames, writeCustomTools } from './custom-tools.ts';
 import { isOpenAiModel, isOthersModel, isReasoningModel } from './family.ts';
 import { toMessages } from './messages.ts';
 import { nameRequest } from './names.ts';
@@ -15,6 +16,8 @@ export interface OutgoingBody {
   body: Body;
   /** When names were mapped. */
   names: NameMap | undefined;
+  /** When functions were written as custom tools. */
+  custom: CustomNames | undefined;
   dropped: string[];
 }
 
@@ -33,7 +36,8 @@ export function toBody(asked: ChatRequest, target: UpstreamTarget, caller: JsonS
   setStreamOptions(body, target);
   setMaxTokens(body, target);
   dropEmptyTools(body, caller);
-  return { body: Object.assign(body, target.extraBody), names: named.names, dropped };
+  const custom = writeCustomTools(body, named.request, target);
+  return { body: Object.assign(body, target.extraBody), names: named.names, custom, dropped };
 }
 
 /** Members are set on it later: in Node 20 a spread object would get a shape of its own by each (docs/performance.md). Only a spread keeps `__proto__` as data. */
