@@ -135,7 +135,8 @@ export interface ColdStore {
   readonly name: 'sqljs' | 'postgres';
   /** Runs migrations under a lock. */
   open(): Promise<void>;
-  readSession(project: string, session: string, limit: number): Promise<ColdSession | undefined>;
+  /** `at`: as it stood after the turn of this version, with the system prompt of today. */
+  readSession(project: string, session: string, limit: number, at?: number): Promise<ColdSession | undefined>;
   sessionVersion(project: string, session: string): Promise<number>;
   /** Appends a turn, whole or not at all; gives the new version. */
   appendTurn(turn: TurnRecord): Promise<number>;
@@ -144,6 +145,8 @@ export interface ColdStore {
   listSessions(query: { project?: string; limit: number; cursor?: string }): Promise<Page<SessionSummary>>;
   /** The newest of this id that this owner was given. */
   findResponse(project: string, session: string, response: { id: string; owner: string }): Promise<FoundResponse | undefined>;
+  /** The newest turn whose answer has this id, whoever was given it. `newest`: nothing was stored in the session after it. */
+  turnOfResponse(project: string, session: string, id: string): Promise<{ version: number; newest: boolean } | undefined>;
   /** Really deletes a turn; the session moves to another version, and goes with its last turn. */
   deleteTurn(project: string, session: string, version: number): Promise<boolean>;
   /** Really deletes, with the session's summary (`recapKey`). */

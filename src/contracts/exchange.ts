@@ -17,8 +17,8 @@ export interface Ask {
   sessionId?: string;
   /** Hermes has named the session for this request: a repeat of it names another one. */
   sessionIsNew?: true;
-  /** The session must be there already. */
-  continues?: true;
+  /** The id of the answer that the caller goes on with: its session must be there already, and is seen up to it. */
+  continues?: string;
   /** Messages of the request stand for items of earlier answers, which the session step puts in their place. */
   refers?: true;
   /** Nothing of this turn is kept: the session is only read. */

@@ -53,8 +53,9 @@ function toSession(fields: Readonly<Record<string, unknown>>, own: string | unde
   const stores = fields.store !== false;
   const named = own ?? checkSession(namedSession(fields));
   if (named === undefined) return stores && freshId ? { sessionId: freshId(), sessionIsNew: true } : {};
-  const continues = own === undefined && typeof fields.previous_response_id === 'string';
-  return { sessionId: named, ...(continues ? { continues } : {}), ...(stores ? {} : { store: false }) };
+  const { previous_response_id: previous, conversation } = fields;
+  const continues = own === undefined && !conversation && typeof previous === 'string' ? { continues: previous } : {};
+  return { sessionId: named, ...continues, ...(stores ? {} : { store: false }) };
 }
 
 /** The conversation that the caller goes on with. */

@@ -32,6 +32,8 @@ export interface BegunTurn {
   name: SessionName;
   state: SessionState;
   history: readonly ChatMessage[];
+  /** The session is a branch of another one, whose messages these are: they are stored in it first. */
+  branches: boolean;
   /** Copies of what the caller sent; no system messages: those that are stored stay. */
   system: ChatMessage[] | undefined;
   fresh: { message: ChatMessage; tokens: number | Promise<number> | undefined }[];
@@ -82,7 +84,7 @@ export class SessionOpenTurn implements OpenTurn {
   }
 
   async #commit(exchange: Exchange, answer: ChatMessage, partial: boolean): Promise<void> {
-    const { name, state, fresh, system, supersedeFrom } = this.#begun;
+    const { name, state, branches, fresh, system, supersedeFrom } = this.#begun;
     const facts: Facts = exchange.answer?.facts ?? {};
     const rounds = (exchange.turnMessages ?? []).map((message) => withStoredMaker(message, makerOf(message) ?? facts.maker));
     const silent = partial && !answer.content && !answer.reasoning_content;
@@ -94,15 +96,21 @@ export class SessionOpenTurn implements OpenTurn {
         ...(silent ? [] : [this.#count(withStoredMaker(answer, facts.maker), undefined, { partial, degraded: facts.degraded })]),
       ]),
     ]);
-    const turn: TurnRecord = {
+    const common = {
       project: name.project,
       session: name.session,
       at: this.#deps.environment.now(),
       requestId: exchange.id,
-      baseVersion: state.version,
+      model: facts.model ?? exchange.route?.model ?? '',
+    };
+    // A turn of its own: the answer may be deleted without what came before it.
+    const past: TurnRecord = { ...common, baseVersion: 0, system: state.system, messages: state.messages };
+    const begunOn = branches && state.messages.length > 0 ? await this.#store(exchange, past) : state.version;
+    const turn: TurnRecord = {
+      ...common,
+      baseVersion: begunOn ?? state.version,
       system: newSystem ?? state.system,
       messages,
-      model: facts.model ?? exchange.route?.model ?? '',
       ...(supersedeFrom === undefined ? {} : { supersedeFrom }),
       ...(exchange.run?.mark === undefined ? {} : { run: { mark: exchange.run.mark, body: exchange.run.fingerprint } }),
     };
@@ -169,7 +177,7 @@ export class SessionOpenTurn implements OpenTurn {
     const whole = keep < state.messages.length || state.version === 0;
     await reader.toHot(name, async () => {
       // Others have committed in between: what hot holds is no longer what this turn was begun on.
-      if (version !== state.version + 1) return hot.deleteSession(name.key);
+      if (version !== turn.baseVersion + 1) return hot.deleteSession(name.key);
       if (!whole) return hot.appendTurn(name.key, version, turn.system, turn.messages, max_history_messages, ttl);
       const messages = state.messages.slice(0, keep).map(bare);
       messages.push(...turn.messages);

@@ -28,7 +28,7 @@ interface Walk {
  */
 export function findOverlap(stored: readonly StoredMessage[], sent: readonly ChatMessage[]): Overlap {
   const lastAnswer = sent.findLastIndex((message) => message.role === 'assistant');
-  if (lastAnswer < 0 || stored.length === 0) return { keep: stored.length, fresh: [...sent], lost: false };
+  if (lastAnswer < 0 || stored.length === 0) return answeredAnew(stored, sent) ?? { keep: stored.length, fresh: [...sent], lost: false };
   const best = bestWalk(stored, sent, lastAnswer);
   if (best?.clean) return { keep: stored.length, fresh: sent.slice(best.from + best.matched), lost: false };
   // An answer at the very end, and nowhere else, is one that the caller has begun for the model.
@@ -38,6 +38,22 @@ export function findOverlap(stored: readonly StoredMessage[], sent: readonly Cha
   // A question that is asked again is asked: what follows the last answer is new even where it is stored.
   const same = Math.min(best.matched, lastAnswer + 1);
   return { keep: best.next[same] ?? 0, fresh: sent.slice(same), lost: same === 0 };
+}
+
+/**
+ * Results of calls that have their results already: what came of those is superseded, or the caller's would have no place. Others of the same
+ * answer's calls stay.
+ */
+function answeredAnew(stored: readonly StoredMessage[], sent: readonly ChatMessage[]): Overlap | undefined {
+  const given = new Set(sent.flatMap(({ role, tool_call_id }) => (role === 'tool' && tool_call_id !== undefined ? [tool_call_id] : [])));
+  if (given.size === 0) return undefined;
+  const called = stored.findLastIndex(({ message }) => message.tool_calls?.some(({ id }) => given.has(id)));
+  if (called < 0) return undefined;
+  const keep = called + 1;
+  const end = stored.findIndex(({ message }, index) => index >= keep && message.role !== 'tool');
+  const results = stored.slice(keep, end < 0 ? stored.length : end).map(({ message }) => message);
+  const isGiven = ({ tool_call_id }: ChatMessage): boolean => given.has(tool_call_id ?? '');
+  return results.some(isGiven) ? { keep, fresh: [...results.filter((result) => !isGiven(result)), ...sent], lost: false } : undefined;
 }
 
 /** The longest that reaches the history's end; else the longest, and of equals the one that would reach it. */

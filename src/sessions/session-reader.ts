@@ -47,8 +47,9 @@ export class SessionReader {
     return state;
   }
 
-  async readCold(name: SessionName, limit: number): Promise<SessionState> {
-    const cold = await this.#deps.cold.readSession(name.project, name.session, limit);
+  /** `at`: as it stood after the turn of this version. */
+  async readCold(name: SessionName, limit: number, at?: number): Promise<SessionState> {
+    const cold = await this.#deps.cold.readSession(name.project, name.session, limit, at);
     if (cold === undefined) return EMPTY;
     const start = windowStart(cold.messages, limit, cold.total > cold.messages.length);
     const messages = cold.messages.slice(start);

@@ -1,6 +1,5 @@
 import type { ColdStore, FoundTurn, StoredMessage } from '../contracts/cold-store.ts';
 import type { Config } from '../contracts/config.ts';
-import { HermesError } from '../contracts/errors.ts';
 import type { Exchange, SessionTurn } from '../contracts/exchange.ts';
 import { type HotStore, StoreUnavailable } from '../contracts/hot-store.ts';
 import type { ContextRoom, OpenTurn, RecalledSession, SessionsRoom } from '../contracts/rooms.ts';
@@ -8,6 +7,7 @@ import type { Counter, Environment, Log, Metrics } from '../contracts/telemetry.
 import type { ChatMessage } from '../wire/chat.ts';
 import { windowStart } from '../wire/history-window.ts';
 import { copyMessage, recall } from '../wire/recalled.ts';
+import { type Branch, findBranch, notHere } from './branch.ts';
 import { forgetSession } from './forget-session.ts';
 import { type KeptForms, KeptResponses } from './kept-responses.ts';
 import { LateTurns } from './late-turns.ts';
@@ -18,7 +18,7 @@ import { repairTurns } from './repair.ts';
 import { SessionLock } from './session-lock.ts';
 import { type SessionName, toSessionName } from './session-name.ts';
 import { SessionReader } from './session-reader.ts';
-import { EMPTY, type SessionState } from './session-state.ts';
+import { bare, EMPTY, type SessionState } from './session-state.ts';
 import { storeAway } from './store-away.ts';
 import { findStoredTurn, isWhole, toStoredAnswer } from './stored-turn.ts';
 
@@ -57,6 +57,14 @@ export function createSessionsRoom(deps: SessionsDeps): SessionsRoom {
   };
 }
 
+/** What is stored, and how what was sent lies over it. */
+interface Place {
+  state: SessionState;
+  overlap: Overlap;
+  /** The turn from this sequence number on is stored anew. */
+  replacesFrom?: number;
+}
+
 class Sessions implements Omit<SessionsRoom, 'resolve' | 'forget' | 'findResponse' | 'deleteResponse'> {
   readonly #deps: SessionsDeps;
   readonly #reads: Counter;
@@ -91,26 +99,30 @@ class Sessions implements Omit<SessionsRoom, 'resolve' | 'forget' | 'findRespons
     const system = request.messages.filter(isSystem);
     const sent = request.messages.filter((message) => !isSystem(message));
     const asked = performance.now();
-    const earlier = await this.#earlier(exchange, name);
-    const { state, overlap, replacesFrom } = await this.#place(name, config, sent, earlier);
+    const foundEarlier = await this.#earlier(exchange, name);
+    const branch = await this.#branch(exchange, name, foundEarlier);
+    const earlier = branch ? branch.earlier : foundEarlier;
+    const { state, overlap, replacesFrom } = await (branch ? this.#placeAt(name, config, sent, branch) : this.#place(name, config, sent, earlier));
     exchange.trace.record('store read', asked, performance.now(), { tier: state.tier, messages: state.messages.length });
     if (exchange.ask.continues && state.version === 0) throw notHere();
     const recalled = windowOf(state.messages, overlap.keep, config.session.max_history_messages);
     const history = recalled.map(recall);
     const keptSystem = system.length > 0 ? [] : state.system;
     const before = keptSystem.map(recall);
-    const turn: SessionTurn = { id: name.session, project: name.project, historyMessages: recalled.length, historyTokens: tokensOf(recalled) };
+    const into = branch && exchange.ask.store !== false ? branch.name : name;
+    const turn: SessionTurn = { id: into.session, project: name.project, historyMessages: recalled.length, historyTokens: tokensOf(recalled) };
     const { context } = this.#deps;
     exchange.request = { ...request, messages: [...system, ...before, ...repairTurns([...history, ...overlap.fresh])] };
     exchange.session = turn;
     return new SessionOpenTurn(this.#turns, {
-      name,
-      state,
+      name: into,
       history,
+      ...(branch
+        ? { state: { ...EMPTY, system: state.system, messages: recalled.map(bare) }, keep: recalled.length, supersedeFrom: undefined }
+        : { state, keep: overlap.keep, supersedeFrom: replacesFrom ?? supersedeFrom(state, overlap) }),
+      branches: branch !== undefined,
       system: system.length > 0 && !sameSystem(system, state.system) ? system.map(copyMessage) : undefined,
       fresh: overlap.fresh.map((message) => ({ message: copyMessage(message), tokens: isLong(message) ? context.countStored(message) : undefined })),
-      keep: overlap.keep,
-      supersedeFrom: replacesFrom ?? supersedeFrom(state, overlap),
       stored: earlier && isWhole(earlier) ? toStoredAnswer(earlier, exchange) : undefined,
       maxAnswer: config.server.max_event_bytes,
       leave,
@@ -129,13 +141,33 @@ class Sessions implements Omit<SessionsRoom, 'resolve' | 'forget' | 'findRespons
     }
   }
 
+  /** An earlier try of this request has decided already. */
+  async #branch(exchange: Exchange, name: SessionName, earlier: FoundTurn | undefined): Promise<Branch | undefined> {
+    if (earlier && (earlier.newest || isWhole(earlier))) return undefined;
+    const { cold, environment, log } = this.#deps;
+    try {
+      return await findBranch(exchange, name, { cold, freshId: environment.uuid, findEarlier: (own) => this.#earlier(exchange, own) });
+    } catch (thrown) {
+      if (!(thrown instanceof StoreUnavailable)) throw thrown;
+      if (exchange.config.session.durability === 'strict') throw storeAway(thrown);
+      log.warn({ durability: 'relaxed' }, 'the cold store is away: where a response stands in its session is not known, so the session goes on');
+      return undefined;
+    }
+  }
+
+  /** The state that a branch begins with, and how what was sent lies over it. */
+  async #placeAt(name: SessionName, config: Config, sent: readonly ChatMessage[], { version }: Branch): Promise<Place> {
+    try {
+      const state = await this.#reader.readCold(name, lookBack(config, sent), version);
+      this.#reads.inc({ tier: state.tier });
+      return { state, overlap: findOverlap(state.messages, sent) };
+    } catch (thrown) {
+      throw thrown instanceof StoreUnavailable ? storeAway(thrown) : thrown;
+    }
+  }
+
   /** The stored state, and how what was sent lies over it. `earlier` is replaced when nothing came after it. */
-  async #place(
-    name: SessionName,
-    config: Config,
-    sent: readonly ChatMessage[],
-    earlier: FoundTurn | undefined,
-  ): Promise<{ state: SessionState; overlap: Overlap; replacesFrom?: number }> {
+  async #place(name: SessionName, config: Config, sent: readonly ChatMessage[], earlier: FoundTurn | undefined): Promise<Place> {
     if (earlier?.newest && !isWhole(earlier)) {
       const first = earlier.messages[0]?.sequence ?? 0;
       const state = await this.#reader.readCold(name, config.session.max_history_messages + earlier.messages.length);
@@ -150,9 +182,8 @@ class Sessions implements Omit<SessionsRoom, 'resolve' | 'forget' | 'findRespons
     const differs = overlap.keep < state.messages.length;
     if (!differs || (state.sequences !== undefined && !overlap.lost)) return { state, overlap };
     // Where exactly it differs only cold can say.
-    const window = Math.max(config.session.max_history_messages, sent.length * LOOK_BACK + LOOK_BACK_MORE);
     try {
-      const whole = await this.#reader.readCold(name, window);
+      const whole = await this.#reader.readCold(name, lookBack(config, sent));
       return { state: whole, overlap: findOverlap(whole.messages, sent) };
     } catch (thrown) {
       throw thrown instanceof StoreUnavailable ? storeAway(thrown) : thrown;
@@ -191,11 +222,8 @@ class Sessions implements Omit<SessionsRoom, 'resolve' | 'forget' | 'findRespons
   }
 }
 
-function notHere(): HermesError {
-  return new HermesError('invalid_value', "The response of 'previous_response_id' is not kept any more; send the conversation as input.", {
-    param: 'previous_response_id',
-    wireCode: 'previous_response_not_found',
-  });
+function lookBack(config: Config, sent: readonly ChatMessage[]): number {
+  return Math.max(config.session.max_history_messages, sent.length * LOOK_BACK + LOOK_BACK_MORE);
 }
 
 /** The newest of those that stay. Mostly all of them, as they are. */

@@ -34,6 +34,32 @@ export function coldResponses(get: () => ColdStore, fresh: () => string): void {
     assert.deepEqual([found?.record, texts(found?.messages ?? [])], ['"two"', ['two', 're: two']]);
   });
 
+  it('tells where in its session a response stands, and how the session stood then', async () => {
+    const session = fresh();
+    const of = (id: string) => ({ response: { id, owner: 'a', record } });
+    const at = async (version?: number, limit = 10) => get().readSession('shop', session, limit, version);
+    await get().appendTurn(turn(session, 0, 'one', of('resp_1')));
+    await get().appendTurn(turn(session, 1, 'two', of('resp_2')));
+    assert.deepEqual(await get().turnOfResponse('shop', session, 'resp_1'), { version: 1, newest: false });
+    assert.deepEqual(await get().turnOfResponse('shop', session, 'resp_2'), { version: 2, newest: true });
+    assert.equal(await get().turnOfResponse('shop', session, 'resp_3'), undefined);
+    assert.equal(await get().turnOfResponse('elsewhere', session, 'resp_1'), undefined);
+    const [, , second] = (await at())?.messages ?? [];
+    await get().appendTurn(turn(session, 2, 'two again', { ...of('resp_3'), supersedeFrom: second?.sequence ?? 0 }));
+    await get().appendTurn(turn(session, 3, 'anew', { ...of('resp_4'), supersedeFrom: 0 }));
+    const histories = [['one'], ['one', 'two'], ['one', 'two again'], ['anew']].map((asked) => asked.flatMap((text) => [text, `re: ${text}`]));
+    for (const [index, history] of histories.entries()) {
+      const read = await at(index + 1);
+      assert.deepEqual([texts(read?.messages ?? []), read?.total, read?.version], [history, history.length, 4]);
+    }
+    assert.deepEqual(texts((await at(3, 2))?.messages ?? []), ['two again', 're: two again']);
+    assert.equal((await at(3, 2))?.total, 4);
+    await get().deleteTurn('shop', session, 3);
+    assert.deepEqual(texts((await at(2))?.messages ?? []), ['one', 're: one', 'two', 're: two']);
+    await get().deleteTurn('shop', session, 4);
+    assert.deepEqual(texts((await at(2))?.messages ?? []), []);
+  });
+
   it('deletes a turn for good, and moves the session on', async () => {
     const session = fresh();
     await get().appendTurn(turn(session, 0, 'one'));

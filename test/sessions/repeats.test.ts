@@ -4,7 +4,7 @@ import type { ColdStore } from '../../src/contracts/cold-store.ts';
 import { HermesError } from '../../src/contracts/errors.ts';
 import createSqlJs from '../../src/stores/cold/sqljs.ts';
 import { until } from '../services.ts';
-import { storeOptions } from '../stores/fixture.ts';
+import { exchange, storeOptions } from '../stores/fixture.ts';
 import { answer, fails, type House, house, type Model, says, sharedContext, streams } from './session-kit.ts';
 
 let cold: ColdStore;
@@ -58,6 +58,22 @@ describe('a repeat of a request whose turn is stored', () => {
       assert.deepEqual((await next.say(session, 'thanks', { model: second })).seen, ['u:pay it back', 'a:the first answer', 'u:thanks']);
     });
   }
+
+  it('in a branch of its session is found there; the branch holds what came before it once', async () => {
+    const response = { id: 'resp_1', owner: 'k', record: '{}' };
+    const record = { project: 'shop', session: 'forks', at: Date.now(), model: 'm', system: [], messages: [] };
+    await cold.appendTurn({ ...record, requestId: '1', baseVersion: 0, messages: exchange('one'), response });
+    await cold.appendTurn({ ...record, requestId: '2', baseVersion: 1, messages: exchange('two') });
+    const asked = { requestId: 'branch', continues: 'resp_1' };
+    for (const model of [first, second]) {
+      const told = await (await start()).say('forks', 'instead', { ...asked, model, stream: true });
+      assert.equal(told.text, 'the first answer');
+      const branch = told.exchange.session?.id ?? '';
+      assert.notEqual(branch, 'forks');
+      assert.deepEqual(await (await start()).stored(branch), ['u:one', 'a:re: one', 'u:instead', 'a:the first answer']);
+    }
+    assert.equal((await (await start()).stored('forks')).length, 4);
+  });
 
   it('is found also when other turns came after it, and only for its caller, session and body', async () => {
     const one = await start();

@@ -94,6 +94,8 @@ export interface Asked {
   leaveAfter?: number;
   exchange?: PipelineExchange;
   /** The caller's name for the request; with `once`. */
+  /** The id of the answer that it goes on with. */
+  continues?: string;
   requestId?: string;
   key?: string;
 }
@@ -160,13 +162,17 @@ export async function house({ session = {}, hot, cold, once = false }: HouseOpti
     log,
     config,
     room,
-    exchange(name, { messages = [], project = 'shop', stream = false, requestId, key = 'k' } = {}) {
+    exchange(name, { messages = [], project = 'shop', stream = false, requestId, continues, key = 'k' } = {}) {
       const inbound = { form: 'openai-chat', method: 'POST', path: '/v1/chat/completions', bytes: undefined, request: { messages }, remoteAddress: '' };
       const exchange = new PipelineExchange({
         id: requestId ?? crypto.randomUUID(),
         config,
         headers: {},
-        ask: { ...(name === undefined ? {} : { sessionId: name }), ...(requestId === undefined ? {} : { requestId }) },
+        ask: {
+          ...(name === undefined ? {} : { sessionId: name }),
+          ...(requestId === undefined ? {} : { requestId }),
+          ...(continues === undefined ? {} : { continues }),
+        },
         wants: { stream, form: 'openai-chat', verbose: false, usage: false, commit: undefined },
         inbound,
         trace: new ExchangeTrace(crypto.randomUUID(), Date.now(), performance.now()),

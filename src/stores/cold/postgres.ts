@@ -41,8 +41,9 @@ export default function create({ url, log, metrics, environment }: ColdStoreOpti
       connections = made;
       sweep.start();
     },
-    async readSession(project, session, limit) {
-      const found = await query(sql.READ_SESSION, [encodeText(project), encodeText(session), limit]);
+    async readSession(project, session, limit, at) {
+      const asked = [encodeText(project), encodeText(session), limit];
+      const found = await (at === undefined ? query(sql.READ_SESSION, asked) : query(sql.READ_SESSION_AT, [...asked, at]));
       return rows.toColdSession(found.rows);
     },
     async sessionVersion(project, session) {
@@ -67,6 +68,10 @@ export default function create({ url, log, metrics, environment }: ColdStoreOpti
       const name = [encodeText(project), encodeText(session)];
       const [found] = (await query(sql.FIND_RESPONSE, [...name, encodeText(id), encodeText(owner)])).rows;
       return found && rows.toFoundResponse(found[0], found[1], (await query(sql.WHOLE_TURN, [...name, Number(found[0])])).rows);
+    },
+    async turnOfResponse(project, session, id) {
+      const [found] = (await query(sql.TURN_OF_RESPONSE, [encodeText(project), encodeText(session), encodeText(id)])).rows;
+      return found && rows.toPlace(found);
     },
     deleteTurn: (project, session, version) =>
       transaction(async (ask) => {

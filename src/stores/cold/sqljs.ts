@@ -42,11 +42,12 @@ export default function create({ url, log, environment }: ColdStoreOptions): Col
       for (const { batchId, rows } of unwritten?.left() ?? []) await addToLedger(batchId, rows);
       sweep.start();
     },
-    readSession: (project, session, limit) => call<ColdSession | undefined>('readSession', project, session, limit),
+    readSession: (project, session, limit, at) => call<ColdSession | undefined>('readSession', project, session, limit, at ?? null),
     sessionVersion: (project, session) => call<number>('sessionVersion', project, session),
     appendTurn: (turn) => thread.call('appendTurn', [turn], turn.session) as Promise<number>,
     findTurn: (project, session, mark) => call<FoundTurn | undefined>('findTurn', project, session, mark),
     findResponse: (project, session, response) => call<FoundResponse | undefined>('findResponse', project, session, response),
+    turnOfResponse: (project, session, id) => call<{ version: number; newest: boolean } | undefined>('turnOfResponse', project, session, id),
     deleteTurn: (project, session, version) => call<boolean>('deleteTurn', project, session, version),
     listSessions: (query) => call<Page<SessionSummary>>('listSessions', query),
     deleteSession: (project, session) => call<boolean>('deleteSession', project, session),

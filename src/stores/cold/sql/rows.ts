@@ -42,6 +42,11 @@ function toStoredMessage(message: ChatMessage, tokens: number, partial: number, 
   return { message, tokens, ...(partial === 1 ? { partial: true } : {}), ...(degraded === 1 ? { degraded: true } : {}) };
 }
 
+/** See TURN_OF_RESPONSE. */
+export function toPlace([version, newest]: Row): { version: number; newest: boolean } {
+  return { version: number(version), newest: number(version) === number(newest) };
+}
+
 /** See FIND_TURN and MESSAGES_OF_TURN. */
 export function toFoundTurn([version, at, model, body, newest]: Row, messages: readonly Row[]): FoundTurn {
   return {

@@ -12,6 +12,24 @@ export const READ_SESSION = `
     SELECT sequence, tokens, partial, degraded, message FROM messages
     WHERE project = $1 AND session = $2 AND superseded = 0 ORDER BY sequence DESC LIMIT $3) AS newest`;
 
+/**
+ * The same as it stood after the turn of version $4: what was stored until then and had not been superseded. What no longer counts because of a turn
+ * that was deleted since stays away.
+ */
+const AT_VERSION = `
+  messages.project = $1 AND messages.session = $2 AND messages.version <= $4
+  AND NOT EXISTS (
+    SELECT 1 FROM turns WHERE turns.project = $1 AND turns.session = $2
+    AND turns.version > messages.version AND turns.version <= $4 AND turns.superseded_from <= messages.sequence)
+  AND (superseded = 0 OR EXISTS (
+    SELECT 1 FROM turns WHERE turns.project = $1 AND turns.session = $2 AND turns.version > $4 AND turns.superseded_from <= messages.sequence))`;
+export const READ_SESSION_AT = `
+  SELECT -1 AS sequence, version AS tokens, (SELECT COUNT(*) FROM messages WHERE ${AT_VERSION}) AS partial, 0 AS degraded, system AS message
+  FROM sessions WHERE project = $1 AND session = $2
+  UNION ALL
+  SELECT * FROM (
+    SELECT sequence, tokens, partial, degraded, message FROM messages WHERE ${AT_VERSION} ORDER BY sequence DESC LIMIT $3) AS newest`;
+
 export const SESSION_VERSION = 'SELECT version FROM sessions WHERE project = $1 AND session = $2';
 
 /** Was this very turn committed before (an answer that got lost on its way back)? */
@@ -29,6 +47,9 @@ export const MESSAGES_OF_TURN = `
 export const FIND_RESPONSE = `
   SELECT version, response FROM turns
   WHERE project = $1 AND session = $2 AND response_id = $3 AND response_owner = $4 ORDER BY version DESC LIMIT 1`;
+export const TURN_OF_RESPONSE = `
+  SELECT version, (SELECT MAX(version) FROM turns WHERE project = $1 AND session = $2) FROM turns
+  WHERE project = $1 AND session = $2 AND response_id = $3 ORDER BY version DESC LIMIT 1`;
 export const WHOLE_TURN = `
   SELECT sequence, tokens, partial, degraded, message FROM messages WHERE project = $1 AND session = $2 AND version = $3 ORDER BY sequence`;
 

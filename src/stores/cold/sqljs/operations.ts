@@ -42,9 +42,10 @@ const SWEEP_STEP = 200;
 const MOST_TRACES = 20_000;
 
 export const OPERATIONS: Record<OperationName, Operation> = {
-  readSession: read((db, project: string, session: string, limit: number): ColdSession | undefined =>
-    rows.toColdSession(db.all(sql.READ_SESSION, [encodeText(project), encodeText(session), limit])),
-  ),
+  readSession: read((db, project: string, session: string, limit: number, at: number | null): ColdSession | undefined => {
+    const asked = [encodeText(project), encodeText(session), limit];
+    return rows.toColdSession(at === null ? db.all(sql.READ_SESSION, asked) : db.all(sql.READ_SESSION_AT, [...asked, at]));
+  }),
   sessionVersion: read((db, project: string, session: string) => Number(db.all(sql.SESSION_VERSION, [encodeText(project), encodeText(session)])[0]?.[0] ?? 0)),
   appendTurn: write((db, turn: TurnRecord) => appendTurn(db, turn)),
   findTurn: read((db, project: string, session: string, mark: string): FoundTurn | undefined => {
@@ -56,6 +57,10 @@ export const OPERATIONS: Record<OperationName, Operation> = {
     const name = [encodeText(project), encodeText(session)] as const;
     const [found] = db.all(sql.FIND_RESPONSE, [...name, encodeText(id), encodeText(owner)]);
     return found && rows.toFoundResponse(found[0], unpack(String(found[1])), db.all(sql.WHOLE_TURN, [...name, Number(found[0])]));
+  }),
+  turnOfResponse: read((db, project: string, session: string, id: string) => {
+    const [found] = db.all(sql.TURN_OF_RESPONSE, [encodeText(project), encodeText(session), encodeText(id)]);
+    return found && rows.toPlace(found);
   }),
   deleteTurn: {
     ...write((db, project: string, session: string, version: number) => deleteTurn(db, encodeText(project), encodeText(session), version)),

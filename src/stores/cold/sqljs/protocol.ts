@@ -5,6 +5,7 @@ export type OperationName =
   | 'appendTurn'
   | 'findTurn'
   | 'findResponse'
+  | 'turnOfResponse'
   | 'deleteTurn'
   | 'listSessions'
   | 'deleteSession'
