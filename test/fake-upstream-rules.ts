@@ -57,6 +57,7 @@ function findBodyViolation({ raw, body }: ReceivedCall): Violation | undefined {
     return bad(`Function tools with reasoning_effort are not supported for ${body.model} in /v1/chat/completions.`, 'reasoning_effort');
   if (Array.isArray(body.stop) && body.stop.length > MOST_STOPS)
     return bad(`Invalid 'stop': array too long. Expected an array with maximum length ${MOST_STOPS}.`, 'stop', 'array_above_max_length');
+  if (body.metadata != null && body.store !== true) return bad("The 'metadata' parameter is only allowed when 'store' is enabled.", 'metadata');
   if (body.stream_options != null && body.stream !== true)
     return bad("The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options');
   return undefined;

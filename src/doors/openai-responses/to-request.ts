@@ -5,13 +5,12 @@ import { toCustomTool } from './custom-tools.ts';
 import { refuse } from './refuse.ts';
 import { toMessages } from './to-messages.ts';
 
-/** Fields that mean the same here and there. */
+/** Fields that mean the same here and there. Not `metadata`: chat completions take it with `store` alone, and what is stored here is hermes'. */
 const SAME = [
   'temperature',
   'top_p',
   'top_logprobs',
   'parallel_tool_calls',
-  'metadata',
   'user',
   'safety_identifier',
   'service_tier',
