@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { HermesError } from '../../src/contracts/errors.ts';
 import type { UpstreamTarget } from '../../src/contracts/exchange.ts';
 import openai from '../../src/providers/openai.ts';
 import type { ChatMessage, ChatRequest } from '../../src/wire/chat.ts';
@@ -95,6 +96,20 @@ test('what the API refuses is mended on the copy alone', () => {
   assert.equal('tool_calls' in (body.messages[2] ?? {}), false);
   assert.deepEqual(['tools' in body, 'tool_choice' in body], [false, false]);
   assert.equal(JSON.stringify(messages), before);
+});
+
+test('a file that is only an address is refused by name where it would not be fetched', () => {
+  const file = { type: 'file', file: { file_url: 'https://example.com/a.pdf' } };
+  const messages: ChatMessage[] = [user, { role: 'user', content: [{ type: 'text', text: 'read' }, file] }];
+  assert.throws(
+    () => sent({ messages }, { modelName: 'gpt-4o' }),
+    (error) =>
+      error instanceof HermesError &&
+      error.status === 400 &&
+      error.param === 'messages[1].content[1].file.file_url' &&
+      error.message.includes('example.com/a.pdf'),
+  );
+  assert.deepEqual(sent({ messages }, { modelName: 'qwen-doc', apiBase: 'https://example.com/v1' }).messages, messages);
 });
 
 test('the role developer goes where it is known', () => {

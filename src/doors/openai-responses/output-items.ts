@@ -26,7 +26,7 @@ export abstract class OutputItem {
   /** The item as it stands at last. */
   abstract done(status: string): Record<string, unknown>;
   abstract opening(): ItemEvent[];
-  abstract add(text: string): ItemEvent[];
+  abstract add(text: string, logprobs: readonly unknown[]): ItemEvent[];
   abstract closing(status: string): ItemEvent[];
 
   protected event(type: string, fields: Record<string, unknown>): ItemEvent {
@@ -90,15 +90,18 @@ abstract class MessageItem extends OutputItem {
 }
 
 export class TextItem extends MessageItem {
+  readonly #logprobs: unknown[] = [];
+
   protected part(): Record<string, unknown> {
-    return { type: 'output_text', text: this.text, annotations: [], logprobs: [] };
+    return { type: 'output_text', text: this.text, annotations: [], logprobs: [...this.#logprobs] };
   }
-  add(text: string): ItemEvent[] {
+  add(text: string, logprobs: readonly unknown[]): ItemEvent[] {
     this.text += text;
-    return [this.event('response.output_text.delta', { content_index: 0, delta: text, logprobs: [] })];
+    this.#logprobs.push(...logprobs);
+    return [this.event('response.output_text.delta', { content_index: 0, delta: text, logprobs })];
   }
   protected said(): ItemEvent[] {
-    return [this.event('response.output_text.done', { content_index: 0, text: this.text, logprobs: [] })];
+    return [this.event('response.output_text.done', { content_index: 0, text: this.text, logprobs: this.#logprobs })];
   }
 }
 

@@ -37,11 +37,15 @@ export function toChatRequest(fields: Readonly<Record<string, unknown>>): ChatRe
     ...(stream === true ? { stream: true, stream_options: { include_usage: true } } : {}),
     ...(typeof max_output_tokens === 'number' ? { max_completion_tokens: max_output_tokens } : {}),
     ...Object.fromEntries(SAME.filter((name) => fields[name] !== undefined && fields[name] !== null).map((name) => [name, fields[name]])),
-    ...(typeof fields.top_logprobs === 'number' ? { logprobs: true } : {}),
+    ...(typeof fields.top_logprobs === 'number' || includesLogprobs(fields.include) ? { logprobs: true } : {}),
     ...(tools.length > 0 ? { tools, ...toChoice(fields.tool_choice) } : {}),
     ...toText(fields.text),
     ...(isRecord(fields.reasoning) && typeof fields.reasoning.effort === 'string' ? { reasoning_effort: fields.reasoning.effort } : {}),
   };
+}
+
+function includesLogprobs(include: unknown): boolean {
+  return Array.isArray(include) && include.includes('message.output_text.logprobs');
 }
 
 function toTools(tools: unknown): FunctionTool[] {

@@ -1,9 +1,10 @@
 import type { Asked } from '../../contracts/door.ts';
 import type { Facts } from '../../contracts/exchange.ts';
-import type { ChatCompletion, ChatMessage, FinishReason, Usage } from '../../wire/chat.ts';
+import type { ChatCompletion, Choice, FinishReason, Usage } from '../../wire/chat.ts';
 import { messageText } from '../../wire/chat.ts';
 import { isRecord, parseJsonBytes } from '../../wire/json.ts';
 import { customNames, toInput } from './custom-tools.ts';
+import { toLogprobs } from './logprobs.ts';
 import { toResponseId } from './response-id.ts';
 import { toEncryptedContent } from './signed-reasoning.ts';
 
@@ -35,9 +36,14 @@ const REPEATED: Readonly<Fields> = {
 /** The facts are those of the request that was sent: who joins it, or repeats it, is given its id. */
 export function toHead(asked: Asked | undefined, { requestId, sessionId }: Facts = {}): ResponseHead {
   const body = asked ? bodyOf(asked) : {};
-  const repeated = Object.entries(REPEATED).map(([name, preset]) => [name, body[name] ?? preset]);
+  const repeated = Object.entries(REPEATED).map(([name, preset]) => [name, withPreset(body[name], preset)]);
   const session = asked?.ask.store === false ? undefined : (sessionId ?? asked?.ask.sessionId);
   return { id: toResponseId(requestId ?? asked?.id ?? '', session), object: 'response', ...Object.fromEntries(repeated) };
+}
+
+/** Members that were left out have their defaults as well. */
+function withPreset(given: unknown, preset: unknown): unknown {
+  return isRecord(preset) && isRecord(given) ? { ...preset, ...given } : (given ?? preset);
 }
 
 function bodyOf(asked: Asked): Fields {
@@ -97,19 +103,19 @@ export function toResponse(completion: ChatCompletion, asked: Asked | undefined,
     error: null,
     incomplete_details,
     model: completion.model,
-    output: choice ? toOutput(head, choice.message, status) : [],
+    output: choice ? toOutput(head, choice, status) : [],
     ...(typeof completion.service_tier === 'string' ? { service_tier: completion.service_tier } : {}),
     usage: toResponseUsage(completion.usage ?? facts?.usage),
   };
 }
 
-function toOutput({ id, tools }: ResponseHead, message: ChatMessage, status: string): Fields[] {
+function toOutput({ id, tools }: ResponseHead, { message, logprobs }: Choice, status: string): Fields[] {
   const output: Fields[] = [];
   if (message.reasoning_content || toEncryptedContent(message.thinking_blocks))
     output.push(toReasoningItem(itemIds.reasoning(id, output.length), message.reasoning_content ?? '', message.thinking_blocks));
   const content: Fields[] = [];
   const text = messageText(message);
-  if (text !== '') content.push({ type: 'output_text', text, annotations: message.annotations ?? [], logprobs: [] });
+  if (text !== '') content.push({ type: 'output_text', text, annotations: message.annotations ?? [], logprobs: toLogprobs(logprobs) });
   if (message.refusal) content.push({ type: 'refusal', refusal: message.refusal });
   if (content.length > 0 || !message.tool_calls?.length)
     output.push({

@@ -6,6 +6,7 @@ import type { ChatChunk, Delta, ToolCallDelta, Usage } from '../../wire/chat.ts'
 import { stringifyJson } from '../../wire/json.ts';
 import { signedThinkingOf } from '../../wire/signed-thinking.ts';
 import { customNames } from './custom-tools.ts';
+import { toLogprobs } from './logprobs.ts';
 import { type CallItem, createCallItem, type OutputItem, ReasoningItem, RefusalItem, TextItem } from './output-items.ts';
 import { type ResponseHead, toEnding, toHead, toResponseUsage } from './to-response.ts';
 
@@ -36,7 +37,7 @@ export class ResponsesWriter implements Writer {
     this.#sign(signedThinkingOf(chunk));
     for (const choice of chunk.choices ?? []) {
       if (choice.index !== 0) continue;
-      if (choice.delta) this.#add(choice.delta);
+      if (choice.delta) this.#add(choice.delta, toLogprobs(choice.logprobs));
       if (choice.finish_reason) this.#finish = choice.finish_reason;
     }
     return this.#take();
@@ -82,11 +83,12 @@ export class ResponsesWriter implements Writer {
     };
   }
 
-  #add(delta: Delta): void {
+  #add(delta: Delta, logprobs: readonly unknown[]): void {
     if (delta.reasoning_content) this.#write(this.#reasoning(), delta.reasoning_content);
     // The list at the end repeats what was signed on the way.
     if (Array.isArray(delta.thinking_blocks) && !this.#signed) this.#sign(delta.thinking_blocks);
-    if (delta.content) this.#write(this.#last(TextItem) ?? this.#openText(TextItem), delta.content);
+    // A token that is half a character has a probability and no text yet.
+    if (delta.content || (delta.content === '' && logprobs.length > 0)) this.#write(this.#last(TextItem) ?? this.#openText(TextItem), delta.content, logprobs);
     if (delta.refusal) this.#write(this.#last(RefusalItem) ?? this.#openText(RefusalItem), delta.refusal);
     for (const call of delta.tool_calls ?? []) this.#addCall(call);
   }
@@ -128,8 +130,8 @@ export class ResponsesWriter implements Writer {
     return item;
   }
 
-  #write(item: OutputItem, text: string): void {
-    for (const event of item.add(text)) this.#emitItem(event);
+  #write(item: OutputItem, text: string, logprobs: readonly unknown[] = []): void {
+    for (const event of item.add(text, logprobs)) this.#emitItem(event);
   }
 
   #close(item: OutputItem, status: string): void {

@@ -1,10 +1,13 @@
+import { HermesError } from '../../contracts/errors.ts';
 import type { UpstreamTarget } from '../../contracts/exchange.ts';
 import type { ChatMessage, ContentPart } from '../../wire/chat.ts';
-import { isOthersModel } from './family.ts';
+import { isRecord } from '../../wire/json.ts';
+import { isOpenAiModel, isOthersModel } from './family.ts';
 import { createIdMap, type IdMap } from './tool-ids.ts';
 
 /** The messages as this upstream takes them. The very same array when nothing must be changed; never the caller's objects changed. */
 export function toMessages(messages: ChatMessage[], target: UpstreamTarget): ChatMessage[] {
+  if (isOpenAiModel(target)) for (const [index, message] of messages.entries()) refuseAddresses(message, `messages[${index}]`);
   const ids = createIdMap(messages, target);
   const options: Options = { ids, developer: knowsDeveloper(target) };
   let changed = false;
@@ -15,6 +18,9 @@ export function toMessages(messages: ChatMessage[], target: UpstreamTarget): Cha
   });
   return changed ? out : messages;
 }
+
+/** Characters of an address that an error repeats. */
+const SHOWN = 200;
 
 interface Options {
   ids: IdMap | undefined;
@@ -62,6 +68,19 @@ function toContent(message: ChatMessage): ChatMessage['content'] {
   if (content !== null && content !== undefined) return content;
   const said = role === 'assistant' && (tool_calls || message.function_call || message.refusal || message.audio);
   return said ? content : '';
+}
+
+/** Files are read from their data or from the vendor's own store; only the Responses API, and Claude, fetch them. */
+function refuseAddresses({ content }: ChatMessage, path: string): void {
+  if (!Array.isArray(content)) return;
+  for (const [index, { type, file }] of content.entries()) {
+    if (type !== 'file' || !isRecord(file) || typeof file.file_url !== 'string') continue;
+    const param = `${path}.content[${index}].file.file_url`;
+    const shown = file.file_url.slice(0, SHOWN);
+    throw new HermesError('invalid_value', `This model does not fetch files: send the file at ${shown} as its data (file_data), or ask a Claude model.`, {
+      param,
+    });
+  }
 }
 
 function isEmptyText(part: ContentPart): boolean {
