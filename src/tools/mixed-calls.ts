@@ -31,13 +31,15 @@ export class MixedCalls {
   }
 
   async keep(exchange: Exchange, question: string, visible: readonly ToolCall[], kept: Kept): Promise<void> {
-    const key = toKey(exchange, question, visible);
+    const keys = sessionsKept(exchange).map((session) => toKey(exchange, session, question, visible));
     const text = stringifyJson({ ...kept, message: withStoredMaker(kept.message) });
     const ttlMs = exchange.config.idempotency.ttl_seconds * 1000;
-    await Promise.all([
-      this.#hot.set(key, text, ttlMs).catch((err) => this.#log.debug({ err }, 'results of a mixed answer are in the cold store alone')),
-      this.#cold.setValue(key, text, this.#environment.now() + ttlMs).catch((err) => this.#log.warn({ err }, 'results of a mixed answer could not be kept')),
-    ]);
+    await Promise.all(
+      keys.flatMap((key) => [
+        this.#hot.set(key, text, ttlMs).catch((err) => this.#log.debug({ err }, 'results of a mixed answer are in the cold store alone')),
+        this.#cold.setValue(key, text, this.#environment.now() + ttlMs).catch((err) => this.#log.warn({ err }, 'results of a mixed answer could not be kept')),
+      ]),
+    );
   }
 
   /** The conversation with what the client never saw put back; the same array when there is nothing. */
@@ -45,7 +47,9 @@ export class MixedCalls {
     const at = messages.findLastIndex((message) => message.role === 'assistant');
     const shown = messages[at];
     if (!shown?.tool_calls?.length || messages[at + 1]?.role !== 'tool') return messages;
-    const kept = await this.#find(toKey(exchange, toQuestion(messages.slice(0, at)), shown.tool_calls));
+    const question = toQuestion(messages.slice(0, at));
+    let kept: Kept | undefined;
+    for (const session of sessionsSearched(exchange)) kept ??= await this.#find(toKey(exchange, session, question, shown.tool_calls));
     if (kept === undefined) return messages;
     let end = at + 1;
     while (messages[end]?.role === 'tool') end++;
@@ -69,10 +73,22 @@ export class MixedCalls {
   }
 }
 
+/** `null`: of no session. A client whose session hermes has named may go on with it, or send the whole conversation again, which then is of none that it knows. */
+function sessionsKept({ ask, session }: Exchange): (string | null)[] {
+  if (session === undefined) return [null];
+  return ask.sessionIsNew ? [session.id, null] : [session.id];
+}
+
+/** Of a session that branches off another one, the answer is in that one. */
+function sessionsSearched({ ask, session }: Exchange): Set<string | null> {
+  if (session === undefined || ask.sessionIsNew) return new Set([null]);
+  return new Set([session.id, ask.sessionId ?? session.id]);
+}
+
 /** Call ids alone are not enough: some servers number them anew in every answer. */
-function toKey(exchange: Exchange, question: string, calls: readonly ToolCall[]): string {
+function toKey(exchange: Exchange, session: string | null, question: string, calls: readonly ToolCall[]): string {
   const shown = calls.map((call) => [call.id, call.function.name]);
-  return `mixed:${sha256(JSON.stringify([exchange.principal?.id ?? '', exchange.session?.id ?? null, question, shown]))}`;
+  return `mixed:${sha256(JSON.stringify([exchange.principal?.id ?? '', session, question, shown]))}`;
 }
 
 /** The newest user text: what the answer was for. */
