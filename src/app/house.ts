@@ -112,7 +112,14 @@ export async function createHouse(options: HouseOptions, registries?: Registries
   const rooms: Rooms = {
     access,
     accounting,
-    cache: createCacheRoom({ ...deps, offeredTools: (exchange) => tools.names(exchange).offered, embed: routing.embed, saved: accounting.saved, rawAnswer }),
+    cache: createCacheRoom({
+      ...deps,
+      offeredTools: (exchange) => tools.names(exchange).offered,
+      embed: routing.embed,
+      found: guards.found,
+      saved: accounting.saved,
+      rawAnswer,
+    }),
     context,
     guards,
     idempotency: createIdempotencyRoom(deps),

@@ -2,6 +2,7 @@ import type { Config } from '../contracts/config.ts';
 import type { Exchange } from '../contracts/exchange.ts';
 import { canonicalJson, sha256 } from '../wire/canonical.ts';
 import { type ChatMessage, type ChatRequest, messageText } from '../wire/chat.ts';
+import { exactIn } from './exact.ts';
 
 /** Kept answers of another shape are never found. */
 const VERSION = 1;
@@ -18,9 +19,14 @@ export interface Question {
   /** Everything but the text: equal for requests that differ only in how the last question is worded. */
   scope: string;
   text: string;
+  /** What must be the same in both, however near they are. */
+  exact: string;
 }
-/** A last message of nothing but text, whose wording may vary; undefined: only an equal request will do. */
-export function toQuestion(exchange: Exchange, tools: readonly string[]): Question | undefined {
+/**
+ * A last message of nothing but text, whose wording may vary; undefined: only an equal request will do. `found`: what guards find,
+ * whose values the embedder is not shown, so that its vectors do not differ by them.
+ */
+export function toQuestion(exchange: Exchange, tools: readonly string[], found: (config: Config, text: string) => string[]): Question | undefined {
   const { request } = exchange;
   const last = request.messages.at(-1);
   if (last?.role !== 'user' || tools.length > 0 || request.tools?.length || !isText(last)) return undefined;
@@ -28,7 +34,8 @@ export function toQuestion(exchange: Exchange, tools: readonly string[]): Questi
   if (text === '') return undefined;
   const body = bodyOf({ ...request, messages: request.messages.slice(0, -1) });
   const { content: _content, ...rest } = last;
-  return { scope: named(exchange, [scopeOf(exchange, tools), body, rest]), text };
+  const exact = canonicalJson([exactIn(text), found(exchange.config, text)]);
+  return { scope: named(exchange, [scopeOf(exchange, tools), body, rest]), text, exact };
 }
 
 function isText({ content }: ChatMessage): boolean {

@@ -24,6 +24,8 @@ export interface CacheDeps {
   offeredTools: OfferedTools;
   /** Undefined: nobody can say. */
   embed(config: Config, text: string, signal: AbortSignal): Promise<Float32Array | undefined>;
+  /** Values in a text that the embedder may not have seen: questions that differ in them are two. */
+  found(config: Config, text: string): string[];
   saved(answer: SavedAnswer, config: Config): void;
   /** An answer of these bytes that is parsed only when looked at. */
   rawAnswer(init: AnswerInit, raw: { bytes: Uint8Array; form: 'openai-chat' }): Answer;
@@ -136,7 +138,7 @@ class Cache implements CacheRoom {
   /** In the shared store, then by meaning. */
   #find(fork: Exchange, wanted: Wanted): Promise<KeptAnswer | undefined> | undefined {
     const { policy, cache } = wanted;
-    if (cache.semantic.enabled) wanted.question = toQuestion(fork, policy.tools);
+    if (cache.semantic.enabled) wanted.question = toQuestion(fork, policy.tools, this.#deps.found);
     if (!this.#answers.shared && wanted.question === undefined) return undefined;
     return this.#look(fork, wanted);
   }

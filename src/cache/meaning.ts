@@ -2,8 +2,6 @@ import { LRUCache } from 'lru-cache';
 import type { Question } from './cache-key.ts';
 
 const MOST_A_SCOPE = 200;
-/** Numbers, codes and names in capitals: two questions that differ in one of them never mean the same, however near they are. */
-const EXACT = /[\p{N}][\p{N}.,:/-]*|\b[A-Z]{2,}\b/gu;
 
 interface Asked {
   vector: Float32Array;
@@ -19,13 +17,12 @@ export class Meaning {
   constructor(maxBytes: number) {
     this.#scopes = new LRUCache({
       maxSize: Math.max(1, maxBytes),
-      sizeCalculation: (list) => 200 + list.reduce((sum, { vector }) => sum + vector.byteLength + 300, 0),
+      sizeCalculation: (list) => 200 + list.reduce((sum, { vector, exact }) => sum + vector.byteLength + 2 * exact.length + 300, 0),
     });
   }
 
   /** The key of the nearest one's answer, when that is near enough. */
-  find({ scope, text }: Question, vector: Float32Array, threshold: number): string | undefined {
-    const exact = exactIn(text);
+  find({ scope, exact }: Question, vector: Float32Array, threshold: number): string | undefined {
     let best: Asked | undefined;
     let nearest = threshold;
     for (const asked of this.#scopes.get(scope) ?? []) {
@@ -38,14 +35,10 @@ export class Meaning {
     return best?.key;
   }
 
-  remember({ scope, text }: Question, vector: Float32Array, key: string): void {
+  remember({ scope, exact }: Question, vector: Float32Array, key: string): void {
     const list = (this.#scopes.get(scope) ?? []).filter((asked) => asked.key !== key).slice(-(MOST_A_SCOPE - 1));
-    this.#scopes.set(scope, [...list, { vector, exact: exactIn(text), key }]);
+    this.#scopes.set(scope, [...list, { vector, exact, key }]);
   }
-}
-
-function exactIn(text: string): string {
-  return (text.match(EXACT) ?? []).join(' ');
 }
 
 function product(one: Float32Array, two: Float32Array): number {

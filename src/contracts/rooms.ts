@@ -75,6 +75,8 @@ export interface GuardsRoom {
   guard(exchange: Exchange, next: Next): Promise<Answer>;
   /** A text without what must not leave by other ways: for embedding services. */
   veil(config: Config, text: string): string;
+  /** What the guards look for in a request's text and find, in order: texts that differ in it are not about the same. */
+  found(config: Config, text: string): string[];
   /** A captured content without what `trace.redact` names: for traces and reports. */
   redact(config: Config, content: unknown): unknown;
 }

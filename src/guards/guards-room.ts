@@ -58,5 +58,13 @@ export function createGuardsRoom(deps: GuardsDeps): GuardsRoom {
       const replace: ConstructorParameters<typeof TextWindow>[0]['replace'] = (hit) => (hit.guard.action === 'flag' ? undefined : `⟦${hit.kind}⟧`);
       return new TextWindow({ rules: input, vault: new Vault(), onHit: () => undefined, replace }).push(text, true);
     },
+    found(config, text) {
+      const { input } = setOf(config);
+      if (input.empty) return [];
+      return input
+        .look(text)
+        .hits.sort((one, two) => one.start - two.start || one.end - two.end)
+        .map(({ start, end }) => text.slice(start, end));
+    },
   };
 }

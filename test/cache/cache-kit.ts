@@ -31,7 +31,12 @@ export interface Asked {
 /** The cache in a real pipeline, before a model that is a function. */
 export function cached(
   model: (exchange: Exchange) => AnswerInit | Promise<AnswerInit>,
-  more: { hot?: HotStore; cache?: object; embed?: (config: Config, text: string) => Promise<Float32Array | undefined> } = {},
+  more: {
+    hot?: HotStore;
+    cache?: object;
+    embed?: (config: Config, text: string) => Promise<Float32Array | undefined>;
+    found?: (config: Config, text: string) => string[];
+  } = {},
 ) {
   const config = makeConfig({ cache: more.cache ?? {} });
   const metrics = createMetrics();
@@ -43,6 +48,7 @@ export function cached(
     environment,
     offeredTools: () => [],
     embed,
+    found: more.found ?? (() => []),
     saved: (answer) => saved.push(answer),
     rawAnswer,
   });

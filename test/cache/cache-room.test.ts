@@ -205,6 +205,20 @@ describe('by meaning', () => {
     assert.equal(state(await cache.ask(behind({ role: 'user', content: 'Hello' }))), 'miss');
     await cache.ask(cold('Where is my order 4711 now, please?'));
     assert.equal(state(await cache.ask(cold('Where is my order 4712 now, please?'))), 'miss');
+    await cache.ask(cold('Which plan has jane.doe@example.com booked for this year?'));
+    assert.equal(state(await cache.ask(cold('Which plan has jane.roe@example.com booked for this year?'))), 'miss');
+    assert.equal(state(await cache.ask(cold('which plan has jane.doe@example.com booked for this year?'))), 'hit');
+  });
+
+  it('never across what guards find, though the embedder is shown none of it', async () => {
+    const cache = cached(({ request }) => ({ body: completion(`re: ${String(request.messages.at(-1)?.content)}`) }), {
+      cache: { semantic: { enabled: true } },
+      embed: async () => new Float32Array([1, 0]),
+      found: (_config, words) => words.match(/jane|rob/g) ?? [],
+    });
+    await cache.ask(cold('what has jane booked'));
+    assert.equal(await text(await cache.ask(cold('what has rob booked'))), 're: what has rob booked');
+    assert.equal(state(await cache.ask(cold('and what has jane booked'))), 'hit');
   });
 
   it('never for requests with tools, and not without an embedding', async () => {

@@ -207,6 +207,29 @@ describe('redaction and what stands around it', () => {
   });
 });
 
+describe('redaction and the cache by meaning', () => {
+  it('never answers about one with what was said about another', async () => {
+    answers['/embeddings'] = { data: [{ embedding: [1, 0] }] };
+    const guards = [...redacting, { id: 'names', kind: 'block_list', words: ['Tiger', 'Lion'], action: 'redact' }];
+    const asking = await start(guards, {
+      cache: { semantic: { enabled: true } },
+      embedding: { provider: 'service', model_name: 'near', timeout_ms: 2000 },
+      providers: { service: { type: 'openai', api_base: sideUrl(''), api_key_env: 'FAKE_KEY' } },
+    });
+    const ask = (words: string) => asking.chat({ temperature: 0, messages: user(words) });
+    const questions = [
+      'which plan has jane.doe@example.com?',
+      'which plan has rob.roe@example.org?',
+      'who leads tiger?',
+      'who leads lion?',
+      `who has ${API_KEY}?`,
+    ];
+    for (const words of questions) assert.equal(saidIn(await ask(words)), `echo: ${words}`);
+    assert.equal((await ask('who leads tiger now?')).headers.get('x-hermes-cache'), 'hit');
+    assert.doesNotMatch(JSON.stringify(received), /jane|rob|tiger|lion/);
+  });
+});
+
 describe('refusals and flags', () => {
   it('refuse with the guard named, before the model is asked, and say nothing of what was found', async () => {
     const app = await start([
