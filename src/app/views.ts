@@ -25,7 +25,10 @@ export interface Views {
 export function createViews({ rooms, config, traces, peers, metrics }: ViewsDeps): Views {
   const { upstream, routing } = rooms;
   const own = {
-    upstreams: () => upstream.states(config()),
+    async upstreams() {
+      await upstream.look(config());
+      return upstream.states(config());
+    },
     switchUpstream: ({ verb, id }: { verb: 'drain' | 'reset'; id: string }) => upstream[verb](id, config()),
     statistics: () => routing.statistics(config()),
   };
@@ -39,8 +42,14 @@ export function createViews({ rooms, config, traces, peers, metrics }: ViewsDeps
       },
       list: async (query) => traces.list(query, (await peers.others('traces', query)).flat()),
     },
-    upstreams: async () => mergeStates([own.upstreams(), ...(await peers.others('upstreams', undefined))]),
-    switchUpstream: async (verb, id) => [own.switchUpstream({ verb, id }), ...(await peers.others('switchUpstream', { verb, id }))].includes(true),
+    async upstreams() {
+      const [mine, others] = await Promise.all([own.upstreams(), peers.others('upstreams', undefined)]);
+      return mergeStates([mine, ...others]);
+    },
+    async switchUpstream(verb, id) {
+      const done = await Promise.all([own.switchUpstream({ verb, id }), peers.others('switchUpstream', { verb, id })]);
+      return done.flat().includes(true);
+    },
     statistics: async () => mergeStatistics([own.statistics(), ...(await peers.others('statistics', undefined))]),
   };
 }

@@ -174,6 +174,8 @@ export interface UpstreamRoom {
   failover(exchange: Exchange, next: Next, handed?: { open?: OpenAttempt | undefined }): Promise<Answer>;
   /** The innermost step: translates, calls, translates back, and makes the one ModelCall. */
   send(exchange: Exchange): Promise<Answer>;
+  /** Asks what other instances know, for `states` that are shown; never rejects. */
+  look(config: Config): Promise<void>;
   /** States for views and metrics. */
   states(config: Config): UpstreamState[];
   /** What the balancer would pick now, without picking. */
@@ -182,9 +184,9 @@ export interface UpstreamRoom {
     session: string | undefined,
     project?: string,
   ): { upstream: string; weight: number; state: UpstreamState['state']; picked: boolean }[];
-  /** Takes an upstream out of service, or back with a clean slate, at once. False: no such upstream. */
-  drain(id: string, config?: Config): boolean;
-  reset(id: string, config?: Config): boolean;
+  /** Takes an upstream out of service, or back with a clean slate, at once. False: no such upstream. Resolves when other instances can know it. */
+  drain(id: string, config?: Config): Promise<boolean>;
+  reset(id: string, config?: Config): Promise<boolean>;
 }
 export interface UpstreamState {
   id: string;

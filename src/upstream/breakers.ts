@@ -44,13 +44,29 @@ export class Breakers {
     this.#gauge = metrics.gauge('hermes_upstream_state', 'State of an upstream: 0 closed, 1 half open, 2 open, 3 set aside after a 429, 4 drained.', [
       'upstream',
     ]);
-    this.#shared = hot ? new SharedStates(hot, environment, log) : undefined;
+    const adopted = (identity: string): void => {
+      const entry = this.#entries.get(identity);
+      if (entry) this.#tell(entry, environment.now());
+    };
+    this.#shared = hot?.shared ? new SharedStates({ hot, environment, log, adopted }) : undefined;
+  }
+
+  /** What other instances know of these, when it is time to ask; a promise: wait for it. */
+  refresh(targets: readonly UpstreamTarget[]): Promise<unknown> | undefined {
+    if (this.#shared === undefined) return undefined;
+    const now = this.#environment.now();
+    let waits: Promise<void>[] | undefined;
+    for (const target of targets) {
+      const wait = this.#shared.refresh(target.identity, this.#entry(target).breaker, now);
+      if (wait === undefined) continue;
+      waits ??= [];
+      waits.push(wait);
+    }
+    return waits && Promise.all(waits);
   }
 
   available(target: UpstreamTarget, now: number): boolean {
-    const entry = this.#entry(target);
-    this.#shared?.refresh(target.identity, entry.breaker, now);
-    return entry.breaker.available(now);
+    return this.#entry(target).breaker.available(now);
   }
 
   of(target: UpstreamTarget): Breaker {
@@ -94,15 +110,13 @@ export class Breakers {
     this.#changed(target, entry);
   }
 
-  /** By name; false when no such upstream is known. */
-  drain(id: string, config: Config | undefined): boolean {
-    return this.#each(id, config, (breaker) => {
-      breaker.drained = true;
-    });
+  /** By name; false when no such upstream is known. At once here; resolves when other instances can know it. */
+  drain(id: string, config: Config | undefined): Promise<boolean> {
+    return this.#order(id, config, true);
   }
 
-  reset(id: string, config: Config | undefined): boolean {
-    return this.#each(id, config, (breaker) => breaker.reset());
+  reset(id: string, config: Config | undefined): Promise<boolean> {
+    return this.#order(id, config, false);
   }
 
   states(config: Config): UpstreamState[] {
@@ -151,16 +165,22 @@ export class Breakers {
     return entry;
   }
 
-  #each(id: string, config: Config | undefined, act: (breaker: Breaker) => void): boolean {
+  async #order(id: string, config: Config | undefined, drained: boolean): Promise<boolean> {
     const targets = new Map([...this.#entries].filter(([, entry]) => entry.id === id));
     for (const { upstreams } of config?.registry.models.values() ?? []) {
       for (const target of upstreams) if (target.id === id) targets.set(target.identity, this.#entry(target));
     }
-    for (const [identity, entry] of targets) {
-      act(entry.breaker);
-      this.#tell(entry, this.#environment.now());
-      this.#shared?.publish(identity, entry.breaker);
-    }
+    const told = [...targets].map(([identity, { breaker }]) => {
+      if (drained) breaker.drained = true;
+      else {
+        breaker.reset();
+        // Before the word of it: whoever hears that must not find the old state.
+        this.#shared?.publish(identity, breaker);
+      }
+      return this.#shared?.order(identity, drained);
+    });
+    for (const entry of targets.values()) this.#tell(entry, this.#environment.now());
+    await Promise.all(told);
     return targets.size > 0;
   }
 

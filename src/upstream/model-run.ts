@@ -42,6 +42,8 @@ export class ModelRun {
 
   /** An answer; a failure that the client is to see as it is; or undefined: nothing left on this model. */
   async run(): Promise<Served | Failed | undefined> {
+    const refreshed = this.#deps.breakers.refresh(this.#model.upstreams);
+    if (refreshed) await refreshed;
     while (this.#tries < this.#maxAttempts) {
       const target = this.#pick();
       if (target === undefined) {

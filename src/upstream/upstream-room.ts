@@ -42,6 +42,9 @@ export function createUpstreamRoom({ send, environment, metrics, log, hot, held 
       seen = config;
       return breakers.states(config);
     },
+    async look(config) {
+      await breakers.refresh(config.registry.upstreams);
+    },
     preview(model: ModelEntry, session, project = '') {
       const now = environment.now();
       const callable = model.upstreams.filter((target) => target.weight > 0 && !isKeyMissing(target) && breakers.of(target).available(now));

@@ -151,9 +151,7 @@ test('states are shown, in the gauge too; drain and reset act at once', async ()
   );
   assert.deepEqual(state?.weights, [{ model: 'm', weight: 99 }]);
   assert.equal(values.get('hermes_upstream_state a'), 2);
-  assert.equal(room.reset('a'), true);
-  assert.equal(room.drain('b'), true);
-  assert.equal(room.drain('nobody'), false);
+  assert.deepEqual(await Promise.all([room.reset('a'), room.drain('b'), room.drain('nobody')]), [true, true, false]);
   assert.equal(values.get('hermes_upstream_state a'), 0);
   const { error } = await ask();
   assert.equal(error?.code, 'upstream_error');
@@ -220,4 +218,96 @@ test('a hot store that is away changes nothing', async () => {
   const away = (): Promise<never> => Promise.reject(new Error('away'));
   const { ask } = house([pair], { a: refuses('overloaded', 500), b: says('b') }, { hot: sharedStore({ get: away, set: away, delete: away }) });
   for (let i = 0; i < 8; i++) assert.equal((await ask()).text, 'b');
+});
+
+/** Two instances over one store; more of them may be started. Time goes on by `skip`. */
+function instances(hot: HotStore) {
+  let skipped = 0;
+  const environment = { now: () => Date.now() + skipped };
+  const trip = model('m', [a, b], { failure_threshold: 1, cooldown_ms: 60_000 });
+  const start = (of: Parameters<typeof house>[1] = { a: says('a'), b: says('b') }) => {
+    const made = house([trip], of, { hot, environment });
+    const state = () => made.room.states(made.exchange().config)[0]?.state;
+    return { ...made, state, said: async () => (await made.ask()).text };
+  };
+  return {
+    start,
+    skip(ms: number) {
+      skipped += ms;
+    },
+  };
+}
+
+test('a drain reaches every instance, an idle and a new one at its first request, until a reset does', async () => {
+  const { start, skip } = instances(sharedStore());
+  const [one, two] = [start(), start()];
+  assert.equal(await two.said(), 'a');
+  await one.room.drain('a');
+  skip(1000);
+  assert.equal(await two.said(), 'b');
+  assert.equal(two.values.get('hermes_upstream_state a'), 4);
+  const restarted = start();
+  assert.deepEqual([await restarted.said(), restarted.state()], ['b', 'drained']);
+  skip(86_400_000);
+  await two.room.reset('a');
+  assert.deepEqual([await one.said(), await restarted.said(), await start().said()], ['a', 'a', 'a']);
+});
+
+test('a reset closes what is open everywhere, and a drain brings no old failure back', async () => {
+  const { start, skip } = instances(sharedStore());
+  const one = start({ a: first(1, refuses('overloaded', 500), says('a')), b: says('b') });
+  const two = start();
+  assert.deepEqual([await one.said(), await two.said(), two.state()], ['b', 'b', 'open']);
+  skip(1000);
+  await two.room.drain('a');
+  await two.room.reset('a');
+  skip(1000);
+  assert.deepEqual([await one.said(), one.state(), await two.said(), two.state()], ['a', 'closed', 'a', 'closed']);
+  await one.room.drain('a');
+  skip(2000);
+  assert.deepEqual([await two.said(), two.state()], ['b', 'drained']);
+});
+
+test('what was said while the store was away, or what it has lost, is told again', async () => {
+  let values = new Map<string, string>();
+  let away = true;
+  const there = async <T>(answer: () => T): Promise<T> => {
+    if (away) throw new Error('away');
+    return answer();
+  };
+  const store = sharedStore({
+    get: (key) => there(() => values.get(key)),
+    set: (key, value) => there(() => Boolean(values.set(key, value))),
+    delete: (key) => there(() => void values.delete(key)),
+  });
+  const { start, skip } = instances(store);
+  const [one, two] = [start(), start()];
+  assert.equal(await one.room.drain('a'), true);
+  assert.deepEqual([await one.said(), await two.said()], ['b', 'a']);
+  away = false;
+  skip(2000);
+  assert.deepEqual([await one.said(), await two.said()], ['b', 'b']);
+  values = new Map();
+  skip(2000);
+  assert.deepEqual([await one.said(), await start().said()], ['b', 'b']);
+});
+
+test('requests that follow each other do not wait for the store', async () => {
+  let asked = 0;
+  let silent = false;
+  const store = sharedStore();
+  const get: HotStore['get'] = (key) => {
+    asked++;
+    return silent ? new Promise(() => undefined) : store.get(key);
+  };
+  const { start, skip } = instances({ ...store, get });
+  const one = start();
+  await one.ask();
+  const before = asked;
+  for (let i = 0; i < 5; i++) await one.ask();
+  assert.equal(asked, before);
+  silent = true;
+  skip(900);
+  assert.equal(await one.said(), 'a');
+  assert.ok(asked > before);
 });
