@@ -2,14 +2,11 @@ import type { HermesError } from '../contracts/errors.ts';
 import { toHermesError } from '../contracts/errors.ts';
 import type { Batch, Chunk, ChunkStream } from '../contracts/stream.ts';
 import { batchOf, makeChunk } from '../wire/batch.ts';
-import type { ChatChunk, ChunkChoice, Delta, ToolCallDelta } from '../wire/chat.ts';
+import type { ChatChunk, ChunkChoice, Delta } from '../wire/chat.ts';
 import { setSignedThinking, signedThinkingOf } from '../wire/signed-thinking.ts';
-import { guardThinking, maskIn, type OutputGuard } from './guarded-answer.ts';
-import { TextWindow } from './text-window.ts';
-
-/** Members of a delta that are text in pieces. */
-const TEXTS = ['content', 'reasoning_content', 'reasoning', 'refusal'] as const;
-type Field = (typeof TEXTS)[number];
+import { guardAround, guardThinking, hasMore, type OutputGuard } from './guarded-answer.ts';
+import { GuardedChoice } from './guarded-choice.ts';
+import { UnsaidEvents } from './unsaid-events.ts';
 
 /**
  * A stream in which nothing is left to be found, whatever the pieces it comes in. A batch in which nothing was found or held
@@ -19,12 +16,14 @@ export class GuardedStream implements ChunkStream {
   readonly #source: ChunkStream;
   readonly #guard: OutputGuard;
   readonly #choices = new Map<number, GuardedChoice>();
+  readonly #unsaid: UnsaidEvents;
   #like: ChatChunk | undefined;
   #ended = false;
 
   constructor(source: ChunkStream, guard: OutputGuard) {
     this.#source = source;
     this.#guard = guard;
+    this.#unsaid = new UnsaidEvents(guard);
   }
 
   async read(): Promise<Batch | null> {
@@ -50,7 +49,7 @@ export class GuardedStream implements ChunkStream {
 
   #pass(batch: Batch): Batch | undefined {
     const out: Chunk[] = [];
-    let changed = false;
+    let changed = !this.#unsaid.pass(batch);
     let text: { chunk: ChatChunk; choice: ChunkChoice; piece: string } | undefined;
     const flush = (): void => {
       if (text === undefined) return;
@@ -90,15 +89,17 @@ export class GuardedStream implements ChunkStream {
       for (const piece of rest) before.push(withDelta(view, { index: choice.index, finish_reason: null }, piece));
       const finish_reason = choice.finish_reason && guarded.cut ? 'length' : choice.finish_reason;
       const silent = choice.logprobs && this.#guard.rules.changes;
-      if (delta === choice.delta && finish_reason === choice.finish_reason && !silent) return choice;
+      const around = guardAround(choice, this.#guard);
+      if (delta === choice.delta && finish_reason === choice.finish_reason && !silent && around === choice) return choice;
       changed = true;
       // Tokens spell the text as it was.
-      return { ...choice, ...(delta ? { delta } : {}), ...(finish_reason === undefined ? {} : { finish_reason }), ...(silent ? { logprobs: null } : {}) };
+      return { ...around, ...(delta ? { delta } : {}), ...(finish_reason === undefined ? {} : { finish_reason }), ...(silent ? { logprobs: null } : {}) };
     });
     const signed = signedThinkingOf(view);
     const kept = signed.length > 0 ? guardThinking(signed, this.#guard) : signed;
-    if (!changed && before.length === 0 && kept === signed) return undefined;
-    const made: ChatChunk = { ...view, choices };
+    const around = guardAround(view, this.#guard);
+    if (!changed && before.length === 0 && kept === signed && around === view) return undefined;
+    const made: ChatChunk = { ...around, choices };
     if (Array.isArray(kept) && kept !== signed) setSignedThinking(made, kept);
     return [...before, makeChunk(made)];
   }
@@ -128,7 +129,7 @@ function plainText(view: Readonly<ChatChunk>): ChunkChoice | undefined {
   if (choice === undefined || more !== undefined || view.usage || choice.finish_reason || choice.logprobs || signedThinkingOf(view).length > 0)
     return undefined;
   const { delta } = choice;
-  if (!delta || typeof delta.content !== 'string' || delta.content === '') return undefined;
+  if (!delta || typeof delta.content !== 'string' || delta.content === '' || hasMore(view) || hasMore(choice)) return undefined;
   for (const key in delta) if (key !== 'content') return undefined;
   return choice;
 }
@@ -139,107 +140,4 @@ function withDelta(chunk: Readonly<ChatChunk>, choice: ChunkChoice, delta: Delta
   // Signed thinking goes with the event that brought it, behind what was held.
   if (signedThinkingOf(made).length > 0) setSignedThinking(made, []);
   return makeChunk(made);
-}
-
-/** One choice of a stream: a window for each of its texts, one of them open at a time. */
-class GuardedChoice {
-  readonly #guard: OutputGuard;
-  readonly #windows = new Map<string, TextWindow>();
-  #current: string | undefined;
-
-  constructor(guard: OutputGuard) {
-    this.#guard = guard;
-  }
-
-  get cut(): boolean {
-    return this.#guard.size?.full ?? false;
-  }
-
-  /** Does this text end another, whose held end must go out first? */
-  switches(name: string): boolean {
-    return this.#current !== undefined && this.#current !== name && (this.#windows.get(this.#current)?.holds ?? false);
-  }
-
-  text(name: string, piece: string, json = false): string {
-    this.#current = name;
-    return this.#sized(this.#window(name, json).push(piece));
-  }
-
-  /** The delta with its texts changed (the same one when they stay), and what has to go out before it. */
-  delta(delta: Delta | undefined, last: boolean): { rest: Delta[]; delta: Delta | undefined } {
-    const rest: Delta[] = [];
-    let out = delta;
-    for (const name of TEXTS) {
-      const piece = delta?.[name];
-      if (typeof piece !== 'string' || piece === '') continue;
-      rest.push(...this.#ended(name));
-      const text = this.text(name, piece);
-      if (text !== piece) out = { ...out, [name]: text };
-    }
-    if (delta?.tool_calls?.length) {
-      const calls = delta.tool_calls.map((call) => this.#call(call, rest));
-      if (calls.some((call, at) => call !== delta.tool_calls?.[at])) out = { ...out, tool_calls: calls };
-    }
-    if (delta?.thinking_blocks !== undefined) {
-      const blocks = guardThinking(delta.thinking_blocks, this.#guard);
-      if (blocks !== delta.thinking_blocks) out = { ...out, thinking_blocks: blocks };
-    }
-    if (last) {
-      const held = this.rest();
-      // What this very event brought goes before its finish, too.
-      if (held.length > 0 && out) {
-        const { content, reasoning_content, reasoning, refusal, tool_calls, ...others } = out;
-        const said = Object.fromEntries(Object.entries({ content, reasoning_content, reasoning, refusal, tool_calls }).filter(([, value]) => value));
-        if (Object.keys(said).length > 0) {
-          rest.push(said);
-          out = others;
-        }
-      }
-      rest.push(...held);
-    }
-    return { rest, delta: out };
-  }
-
-  /** The held ends of all texts. */
-  rest(): Delta[] {
-    return [...this.#windows.keys()].flatMap((name) => this.#flush(name));
-  }
-
-  #call(call: ToolCallDelta, rest: Delta[]): ToolCallDelta {
-    const name = `call ${call.index}`;
-    // A call that opens ends what was said before it, even where it brings no arguments yet.
-    rest.push(...this.#ended(name));
-    this.#current = name;
-    const piece = call.function?.arguments;
-    if (!piece) return call;
-    const text = this.text(name, piece, true);
-    return text === piece ? call : { ...call, function: { ...call.function, arguments: text } };
-  }
-
-  #ended(next: string): Delta[] {
-    return this.#current === undefined || this.#current === next ? [] : this.#flush(this.#current);
-  }
-
-  #flush(name: string): Delta[] {
-    const text = this.#sized(this.#windows.get(name)?.push('', true) ?? '');
-    if (text === '') return [];
-    if (!name.startsWith('call ')) return [{ [name as Field]: text }];
-    return [{ tool_calls: [{ index: Number(name.slice(5)), function: { arguments: text } }] }];
-  }
-
-  #sized(text: string): string {
-    return this.#guard.size?.take(text) ?? text;
-  }
-
-  #window(name: string, json: boolean): TextWindow {
-    let window = this.#windows.get(name);
-    if (window === undefined) {
-      const { rules, vault, onHit } = this.#guard;
-      // Thinking may be signed as it is: see guardThinking.
-      const restored = name.startsWith('reasoning') ? vault.masking : vault;
-      window = new TextWindow({ rules: rules.empty ? undefined : rules, vault: restored, json, onHit, replace: maskIn(this.#guard) });
-      this.#windows.set(name, window);
-    }
-    return window;
-  }
 }

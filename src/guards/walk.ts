@@ -14,6 +14,7 @@ const NAMES = new Set([
   'model',
   'signature',
   'encrypted_content',
+  'encrypted_index',
   'media_type',
   'detail',
   'format',

@@ -62,3 +62,72 @@ describe('guards between Anthropic clients and Anthropic models', () => {
     assert.match(upstream.calls[1]?.raw ?? '', /"thinking":"They gave me ⟦card_1⟧\."/);
   });
 });
+
+describe('what only Anthropic can say: sources, and what its own tools ask and find', () => {
+  const MAIL = 'jane.doe@example.com';
+  const source = (title: string) => ({
+    type: 'char_location',
+    cited_text: 'so it is',
+    document_index: 0,
+    document_title: title,
+    start_char_index: 0,
+    end_char_index: 8,
+  });
+  const cited = (title: string) => ({ type: 'text', text: '42.', citations: [source(title)] });
+  const results = (title: string) => [
+    { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: `plan of ${title}` } },
+    { type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', content: [{ type: 'web_search_result', title, url: 'https://a.example' }] },
+    { type: 'text', text: '42.' },
+  ];
+  const cases = { cited: (title: string) => [cited(title)], results };
+  let blocks: (ReturnType<typeof cited> | ReturnType<typeof results>[number])[] = [];
+  let upstream: FakeAnthropic;
+  const apps: RunningApp[] = [];
+  const start = async (action: string) => {
+    const app = await startApp(
+      {
+        models: [{ id: 'claude', provider: 'anthropic', model_name: 'claude-sonnet-4-5', api_base: upstream.url, api_key_env: 'ANT_KEY', max_tokens: 4000 }],
+        guards: [{ id: 'people', kind: 'pii', action }],
+      },
+      { env: { ANT_KEY: 'sk-ant' } },
+    );
+    apps.push(app);
+    return (stream: boolean) => app.post('/v1/messages', { model: 'claude', max_tokens: 50, stream, messages: [{ role: 'user', content: 'q' }] });
+  };
+  before(async () => {
+    upstream = await createFakeAnthropic(() => blocks);
+  });
+  after(async () => {
+    for (const app of apps) await app.stop();
+    await upstream.close();
+  });
+
+  it('is relayed while nothing is found in it, and left out otherwise', async () => {
+    const ask = await start('redact');
+    for (const [name, make] of Object.entries(cases)) {
+      for (const stream of [false, true]) {
+        blocks = make(MAIL);
+        const { text } = await ask(stream);
+        assert.doesNotMatch(text, /jane|doe@/, name);
+        assert.match(text, /42\./, name);
+      }
+    }
+    blocks = cases.cited('The book');
+    assert.match((await ask(false)).text, /The book/);
+  });
+
+  it('is refused where a guard blocks, and passes where it flags', async () => {
+    const [blocked, flagged] = [await start('block'), await start('flag')];
+    for (const make of Object.values(cases)) {
+      for (const stream of [false, true]) {
+        blocks = make(MAIL);
+        const { text } = await blocked(stream);
+        // What a tool of the vendor's is asked comes in pieces: it is left out before anything can be found in it.
+        if (!stream || make === cases.cited) assert.match(text, /let pass/);
+        assert.doesNotMatch(text, /jane|doe@/);
+      }
+      const passed = await flagged(false);
+      assert.deepEqual([passed.text.includes(MAIL), passed.headers.get('x-hermes-guard')], [true, 'people']);
+    }
+  });
+});

@@ -101,6 +101,49 @@ describe('a guarded stream', () => {
     ]);
   });
 
+  it('looks at what comes whole beside the text: sources, members that nobody knows, around the choices too', async () => {
+    const found = { title: `by ${PLANTED.email[0]}`, url: 'https://a.example/b' };
+    const parts = [
+      delta({ content: 'see' }),
+      delta({ annotations: [{ type: 'url_citation', url_citation: found }], aside: PLANTED.phone[0] }),
+      chunk([{ index: 0, delta: { content: ' it' }, finish_reason: null, note: PLANTED.card[1] }], { search_results: [found] }),
+      stop,
+    ];
+    for (const batches of [each(parts), [batchOf(parts.map(makeChunk))]]) {
+      const stream = new GuardedStream(replay(batches), guardOf());
+      let said = '';
+      for (let batch = await stream.read(); batch; batch = await stream.read()) for (const { view } of batch.chunks) said += JSON.stringify(view);
+      assert.doesNotMatch(said, /bob|138|4111/);
+      assert.deepEqual([said.match(/by ⟦email_1⟧/g)?.length, said.includes('"aside":"⟦phone_1⟧"'), said.includes('"note":"⟦card_1⟧"')], [2, true, true]);
+      await assert.rejects(run(batches, guardOf(blocking)), /no/);
+    }
+    const plain = batchOf([makeChunk(delta({ annotations: [{ title: 'nothing' }] }))]);
+    assert.equal(await new GuardedStream(replay([plain]), guardOf()).read(), plain);
+  });
+
+  it('knows every member that is text in pieces, cut at every place', async () => {
+    const value = PLANTED.card[1];
+    const inside: ((piece: string) => Delta)[] = [
+      (piece) => ({ function_call: { arguments: piece } }),
+      (piece) => ({ audio: { transcript: piece } }),
+      (piece) => ({ reasoning: piece, reasoning_details: [{ type: 'reasoning.text', index: 0, text: piece }] }),
+      (piece) => ({ tool_calls: [{ index: 0, custom: { input: piece } }] }),
+    ];
+    for (const toDelta of inside) {
+      for (const [one, two] of cuts(`"is ${value}, ok"`)) {
+        const stream = new GuardedStream(replay(each([delta(toDelta(one)), delta(toDelta(two)), stop])), guardOf());
+        const texts = new Map<string, string>();
+        const note = (value: unknown, path: string): void => {
+          if (typeof value === 'string') texts.set(path, (texts.get(path) ?? '') + value);
+          else if (typeof value === 'object' && value) for (const [key, member] of Object.entries(value)) note(member, `${path}.${key}`);
+        };
+        for (let batch = await stream.read(); batch; batch = await stream.read()) for (const { view } of batch.chunks) note(view.choices[0]?.delta, '');
+        const said = [...texts.values()].filter((text) => text.includes('is '));
+        assert.ok(said.length > 0 && said.every((text) => text === '"is ⟦card_1⟧, ok"'), JSON.stringify([...texts]));
+      }
+    }
+  });
+
   it('gives what it holds when the stream ends without a finish', async () => {
     assert.equal((await run(each([delta({ content: 'no dot at the end' })]))).choices[0]?.message.content, 'no dot at the end');
   });

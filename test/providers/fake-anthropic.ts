@@ -81,6 +81,10 @@ function reply(response: ServerResponse, { body }: AnthropicCall, content: Block
   return events.join('');
 }
 
+function takesInput({ type }: Block): boolean {
+  return type === 'tool_use' || type === 'server_tool_use';
+}
+
 function toEvents(message: object, content: Block[], reason: string): Block[] {
   const events: Block[] = [
     { type: 'message_start', message: { ...message, content: [], stop_reason: null, usage: { ...USAGE, output_tokens: 1 } } },
@@ -89,10 +93,17 @@ function toEvents(message: object, content: Block[], reason: string): Block[] {
   for (const [index, block] of content.entries()) {
     const delta = (fields: object): number => events.push({ type: 'content_block_delta', index, delta: fields });
     const empty =
-      block.type === 'text' ? { text: '' } : block.type === 'tool_use' ? { input: {} } : block.type === 'thinking' ? { thinking: '', signature: '' } : {};
+      block.type === 'text'
+        ? { text: '', ...(block.citations ? { citations: [] } : {}) }
+        : takesInput(block)
+          ? { input: {} }
+          : block.type === 'thinking'
+            ? { thinking: '', signature: '' }
+            : {};
     events.push({ type: 'content_block_start', index, content_block: { ...block, ...empty } });
     if (block.type === 'text') for (const text of String(block.text).match(/[\s\S]{1,3}/gu) ?? []) delta({ type: 'text_delta', text });
-    if (block.type === 'tool_use')
+    if (block.type === 'text' && Array.isArray(block.citations)) for (const citation of block.citations) delta({ type: 'citations_delta', citation });
+    if (takesInput(block))
       for (const partial_json of JSON.stringify(block.input).match(/[\s\S]{1,4}/gu) ?? []) delta({ type: 'input_json_delta', partial_json });
     if (block.type === 'thinking') {
       delta({ type: 'thinking_delta', thinking: block.thinking });
