@@ -68,7 +68,7 @@ export interface ErrorOptions {
   details?: Record<string, unknown>;
   /** Of `context_length_exceeded`, where the numbers are known. */
   exceeded?: Exceeded | undefined;
-  /** An Anthropic upstream's own `error.details`, fit to be shown: for clients of that form. */
+  /** `error.details` of Anthropic's form, an upstream's own (fit to be shown) or ours: for clients of that form. */
   said?: Record<string, unknown> | undefined;
 }
 

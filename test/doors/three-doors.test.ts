@@ -287,6 +287,32 @@ test('count_tokens tells what hermes reckons with, without asking an upstream', 
   );
 });
 
+test('a tool runner, which begins with a thread, goes on by sending the whole conversation', async () => {
+  for (const model of ['claude', 'gpt'])
+    for (const session of [undefined, `runner-${model}`]) {
+      const weather = {
+        type: 'custom' as const,
+        name: 'get_weather',
+        input_schema: SCHEMA,
+        parse: (input: unknown) => input as { city: string },
+        run: ({ city }: { city: string }) => `${city} sunny`,
+      };
+      const client = new Anthropic({
+        apiKey: KEY,
+        baseURL: base,
+        maxRetries: 0,
+        timeout: 5000,
+        defaultHeaders: session ? { 'x-hermes-session-id': session } : {},
+      });
+      const last = await client.beta.messages.toolRunner({ model, max_tokens: 100, messages: [{ role: 'user', content: '#tools now' }], tools: [weather] });
+      assert.equal(last.content.map((block) => (block.type === 'text' ? block.text : '')).join(''), 'got 北京 sunny+上海 sunny');
+    }
+  await assert.rejects(
+    anthropic().beta.messages.thread({ model: 'claude', max_tokens: 10 }).send({ role: 'user', content: 'hi' }),
+    (error) => error instanceof Anthropic.BadRequestError && /session_id/.test(error.message),
+  );
+});
+
 test('models are listed in the form of the SDK that asks', async () => {
   const listed = [];
   for await (const { id, type, display_name, created_at } of anthropic().models.list({ limit: 2 })) listed.push([id, type, display_name, typeof created_at]);

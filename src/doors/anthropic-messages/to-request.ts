@@ -1,3 +1,4 @@
+import { HermesError } from '../../contracts/errors.ts';
 import type { ChatRequest, FunctionTool } from '../../wire/chat.ts';
 import { isCount } from '../../wire/count.ts';
 import { isRecord } from '../../wire/json.ts';
@@ -20,6 +21,7 @@ const KNOWN = new Set([
   'output_config',
   'metadata',
   'service_tier',
+  'thread',
 ]);
 
 /** A Messages request as a canonical one. `fields`: the body without hermes' own. Throws a HermesError that names the field. */
@@ -28,6 +30,7 @@ export function toChatRequest(fields: Readonly<Record<string, unknown>>, betas: 
   if (model !== undefined && model !== null && typeof model !== 'string') throw refuse('model', "'model' must be a string.");
   if (stream !== undefined && stream !== null && typeof stream !== 'boolean') throw refuse('stream', "'stream' must be true or false.");
   if (max_tokens !== undefined && max_tokens !== null && !isCount(max_tokens)) throw refuse('max_tokens', "'max_tokens' must be a whole number of at least 1.");
+  if (isRecord(fields.thread)) throw unthreaded();
   const { tools, native } = toTools(fields.tools);
   const user = isRecord(metadata) && typeof metadata.user_id === 'string' ? metadata.user_id : undefined;
   const carried = toCarried(fields, native, betas);
@@ -45,6 +48,15 @@ export function toChatRequest(fields: Readonly<Record<string, unknown>>, betas: 
     ...(user ? { user } : {}),
     ...(Object.keys(carried).length > 0 ? { anthropic: carried } : {}),
   };
+}
+
+/** A conversation that the vendor holds would be out of sight for routing, failover and trimming. The SDKs' tool runners know this code, and go on by sending all of it. */
+function unthreaded(): HermesError {
+  return new HermesError(
+    'unsupported_parameter',
+    "Message threads are not kept here: send the whole conversation, or give a 'session_id' and send what is new (tool runners: thread: false).",
+    { param: 'thread', said: { error_code: 'thread_unsupported_request', unsupported: ['thread'] } },
+  );
 }
 
 /** Function tools, and apart from them those that Anthropic runs itself. */
