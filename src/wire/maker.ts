@@ -1,8 +1,8 @@
 import type { ChatMessage } from './chat.ts';
 
 /**
- * Who made a message: its reasoning goes back to that vendor alone (`reasoning` of a model decides otherwise), and so do ids of calls as that made them. Stored
- * messages say it in a member; a conversation in memory carries it as a symbol, which no wire ever sees.
+ * Who made a message: its reasoning goes back to that vendor alone (`reasoning` of a model decides otherwise), and long ids
+ * of its calls go back to that vendor unchanged. Stored messages say it in a member; a conversation in memory carries it as a symbol, which no wire ever sees.
  */
 export const STORED_MAKER = 'reasoning_by';
 const MAKER = Symbol('maker');
