@@ -58,7 +58,7 @@ describe('tools whose input is free text', () => {
       },
       { env: { UP_KEY: 'sk-up', ANT_KEY: 'sk-ant' } },
     );
-    client = new OpenAI({ apiKey: KEY, baseURL: `${app.base}/v1`, maxRetries: 0, timeout: 5000 });
+    client = new OpenAI({ apiKey: KEY, baseURL: `${app.base}/v1`, maxRetries: 0, timeout: 30_000 });
   });
   after(async () => {
     await app.stop();

@@ -38,7 +38,7 @@ describe('responses that are asked for again', () => {
     await app.stop();
     await upstream.close();
   });
-  const client = (apiKey = KEY): OpenAI => new OpenAI({ apiKey, baseURL: `${app.base}/v1`, maxRetries: 0, timeout: 5000 });
+  const client = (apiKey = KEY): OpenAI => new OpenAI({ apiKey, baseURL: `${app.base}/v1`, maxRetries: 0, timeout: 30_000 });
   const create = (body: object, options?: OpenAI.RequestOptions): Promise<OpenAI.Responses.Response> =>
     client().responses.create({ model: 'gpt', input: 'hi', ...body }, options) as Promise<OpenAI.Responses.Response>;
   const bare = (response: object): unknown => {

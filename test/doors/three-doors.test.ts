@@ -79,8 +79,8 @@ after(async () => {
   await Promise.all([openaiFake.close(), anthropicFake.close()]);
   rmSync(directory, { recursive: true, force: true });
 });
-const openai = (): OpenAI => new OpenAI({ apiKey: KEY, baseURL: `${base}/v1`, maxRetries: 0, timeout: 5000 });
-const anthropic = (): Anthropic => new Anthropic({ apiKey: KEY, baseURL: base, maxRetries: 0, timeout: 5000 });
+const openai = (): OpenAI => new OpenAI({ apiKey: KEY, baseURL: `${base}/v1`, maxRetries: 0, timeout: 30_000 });
+const anthropic = (): Anthropic => new Anthropic({ apiKey: KEY, baseURL: base, maxRetries: 0, timeout: 30_000 });
 
 /** One client's way of asking: gives text, thinking and the calls, and can go on with results. */
 interface Turn {
