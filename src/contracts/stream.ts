@@ -60,6 +60,9 @@ export interface Writer {
   write(chunk: ChatChunk): Uint8Array;
   /** A batch that came in the client's own form, as it came; undefined: it must be written chunk by chunk. */
   relay?(batch: Batch): Uint8Array | undefined;
-  /** What follows the last chunk: the terminal marker, or the one error event (and then no marker). */
-  end(outcome: Outcome, facts: Facts): Uint8Array;
+  /**
+   * What follows the last chunk: the terminal marker, or the one error event (and then no marker). `hermes`: what hermes has to say, for forms whose
+   * last event can carry it; OpenAI's own has it on a chunk.
+   */
+  end(outcome: Outcome, facts: Facts, hermes?: Readonly<Record<string, unknown>>): Uint8Array;
 }

@@ -87,10 +87,11 @@ class StreamEdge {
       await cancelQuietly(stream, error);
     }
     const outcome: Outcome = error ? { status: 'failed', error } : { status: 'complete' };
+    const hermes = exchange.wants.verbose && !error ? this.#reply.hermes() : undefined;
     const end = Buffer.concat([
       ...this.#ready,
-      ...(error ? [] : [this.#ending()]),
-      this.#writer.end(outcome, { ...answer.facts, requestId: answer.facts.requestId ?? exchange.id }),
+      ...(error ? [] : [this.#ending(hermes)]),
+      this.#writer.end(outcome, { ...answer.facts, requestId: answer.facts.requestId ?? exchange.id }, hermes),
     ]);
     if (!response.destroyed && !response.writableEnded) response.end(end);
     return error;
@@ -171,15 +172,15 @@ class StreamEdge {
   }
 
   /** Held events, usage, and on the very last one what hermes has to say. */
-  #ending(): Uint8Array {
-    const { answer, exchange, hermes } = this.#reply;
+  #ending(hermes: Record<string, unknown> | undefined): Uint8Array {
+    const { answer, exchange } = this.#reply;
     const chunks = [...this.#tail];
     const { usage } = answer.facts;
     if (this.#native && exchange.wants.usage) {
       const last = this.#usage ?? (usage && this.#head ? makeChunk(toUsageChunk(this.#head, usage)) : undefined);
       if (last) chunks.push(last);
     }
-    const more = { ...toMarks(answer.facts), ...(this.#native && exchange.wants.verbose ? { hermes: hermes() } : {}) };
+    const more = { ...toMarks(answer.facts), ...(this.#native && hermes ? { hermes } : {}) };
     if (Object.keys(more).length > 0) {
       const last = chunks.pop();
       const base = last?.view ?? (this.#head ? toUsageChunk(this.#head, undefined) : undefined);

@@ -27,12 +27,13 @@ export async function collectAnswer(exchange: Exchange, answer: Answer, maxBytes
 export function toBodyBytes(exchange: Exchange, answer: Answer, door: Door, hermes: () => Record<string, unknown>): Uint8Array {
   const { facts, raw } = answer;
   const more: Record<string, unknown> = toMarks(facts);
-  if (exchange.wants.verbose && door.form === 'openai-chat') more.hermes = hermes();
+  if (exchange.wants.verbose) more.hermes = hermes();
   const adds = Object.keys(more).length > 0;
-  if (!adds && raw?.form === door.form) return raw.bytes;
+  const relayed = raw?.form === door.form ? raw.bytes : undefined;
+  if (!adds && relayed) return relayed;
   const { view } = answer;
   if (!isCompletion(view)) return Buffer.from(typeof view === 'string' ? view : stringifyJson(inForm(door, exchange, answer) ?? null));
-  if (raw?.form === 'openai-chat' && door.form === raw.form && !Object.keys(more).some((name) => name in view)) return appendMembers(raw.bytes, more);
+  if (relayed && !Object.keys(more).some((name) => name in view)) return appendMembers(relayed, more);
   const body = door.toBody(view, facts, exchange);
   return Buffer.from(stringifyJson(adds && isRecord(body) ? { ...body, ...more } : body));
 }

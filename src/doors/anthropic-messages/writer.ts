@@ -91,10 +91,11 @@ export class AnthropicWriter implements Writer {
     return this.#take();
   }
 
-  end(outcome: Outcome, facts: Facts): Uint8Array {
+  end(outcome: Outcome, facts: Facts, hermes?: Readonly<Record<string, unknown>>): Uint8Array {
+    const more = hermes ? { hermes } : {};
     if (outcome.error) return this.#fail(outcome.error, facts);
     if (this.#ending.length > 0) {
-      this.#emit('message_stop', {});
+      this.#emit('message_stop', more);
       return Buffer.concat([...this.#ending, this.#take()]);
     }
     if (!this.#started) this.#start({ id: 'hermes', object: 'chat.completion.chunk', created: 0, model: facts.model ?? '', choices: [] });
@@ -105,7 +106,7 @@ export class AnthropicWriter implements Writer {
       usage,
       ...this.#marks,
     });
-    this.#emit('message_stop', {});
+    this.#emit('message_stop', more);
     return this.#take();
   }
 

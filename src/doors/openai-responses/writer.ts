@@ -43,14 +43,15 @@ export class ResponsesWriter implements Writer {
     return this.#take();
   }
 
-  end(outcome: Outcome, facts: Facts): Uint8Array {
+  end(outcome: Outcome, facts: Facts, hermes?: Readonly<Record<string, unknown>>): Uint8Array {
     if (outcome.error) return this.#fail(outcome.error);
     if (!this.#created) this.#begin({ id: '', object: 'chat.completion.chunk', created: 0, model: facts.model ?? '', choices: [] });
     const { status, incomplete_details } = toEnding(this.#finish ?? facts.finishReason);
     // An answer without a word is still a message.
     if (this.#items.length === 0 || (this.#calls.size === 0 && this.#items.every((item) => item instanceof ReasoningItem))) this.#openText(TextItem);
     for (const item of this.#items) this.#close(item, status);
-    this.#emit(`response.${status}`, { response: this.#response(status, incomplete_details, toResponseUsage(this.#usage ?? facts.usage)), ...this.#marks });
+    const response = this.#response(status, incomplete_details, toResponseUsage(this.#usage ?? facts.usage));
+    this.#emit(`response.${status}`, { response: { ...response, ...(hermes ? { hermes } : {}) }, ...this.#marks });
     return this.#take();
   }
 
