@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readCredential } from '../access/credential.ts';
 import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Answer, Exchange } from '../contracts/exchange.ts';
+import type { Form } from '../contracts/stream.ts';
 import { PipelineExchange } from '../pipeline/exchange.ts';
 import { ExchangeTrace } from '../telemetry/trace.ts';
 import { liftAsk } from '../wire/lift-ask.ts';
@@ -9,7 +10,7 @@ import { allHeaders, hideCredentials, remoteAddress } from './caller-headers.ts'
 import type { Gateway } from './gateway.ts';
 
 /** An exchange without a chat body: models, pass-through, admin. The caller's fields come by headers alone. */
-export function beginBare(gateway: Gateway, request: IncomingMessage, traceId: string, bytes?: Uint8Array): PipelineExchange {
+export function beginBare(gateway: Gateway, request: IncomingMessage, traceId: string, bytes?: Uint8Array, form: Form = 'openai-chat'): PipelineExchange {
   const { config } = gateway.generation();
   const headers = allHeaders(request);
   const credential = readCredential(headers);
@@ -21,9 +22,9 @@ export function beginBare(gateway: Gateway, request: IncomingMessage, traceId: s
     config,
     headers: visible,
     ask,
-    wants: { stream: false, form: 'openai-chat', verbose: false, usage: false, commit: undefined },
+    wants: { stream: false, form, verbose: false, usage: false, commit: undefined },
     inbound: {
-      form: 'openai-chat',
+      form,
       method: request.method ?? 'GET',
       path: request.url ?? '/',
       bytes,

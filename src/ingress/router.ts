@@ -7,7 +7,7 @@ import type { Answer } from '../contracts/exchange.ts';
 import { CONTENT_TYPES, formatFor } from '../telemetry/metrics.ts';
 import { isRecord, stringifyJson } from '../wire/json.ts';
 import { serveChat } from './chat.ts';
-import { countTokens } from './count-tokens.ts';
+import { COUNT_PATHS, countTokens } from './count-tokens.ts';
 import type { Gateway } from './gateway.ts';
 import { beginBare, followClient, identified, requireAdmin } from './identified.ts';
 import { isKeptPath, serveKept } from './kept-responses.ts';
@@ -24,6 +24,9 @@ const CHAT_PATHS: Readonly<Record<string, string>> = {
   '/v1/messages': 'anthropic-messages',
   '/v1/responses': 'openai-responses',
 };
+const COMPACT = '/v1/responses/compact';
+const NO_COMPACTION =
+  'Conversations are not made shorter on request: hermes trims them to what the model takes, and sums up what goes (session.summarize_dropped). Leave this call out, or pass the API through (passthrough.responses).';
 /** What is signed where no body is read. */
 const NO_BODY = Buffer.alloc(0);
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -96,7 +99,10 @@ async function route(gateway: Gateway, request: IncomingMessage, response: Serve
     if (request.method !== 'POST') return methodNotAllowed(gateway, request, response, traceId, 'POST');
     return serveChat(gateway, door, request, response, traceId);
   }
-  if (path === '/v1/messages/count_tokens') return tokens(gateway, request, response, traceId);
+  if (isOwned(gateway, path)) {
+    if (COUNT_PATHS[path]) return tokens(gateway, path, { request, response, traceId });
+    if (path === COMPACT) throw new HermesError('invalid_request', NO_COMPACTION);
+  }
   if (path === '/healthz') return sendJson(response, { status: 'ok' });
   if (path === '/readyz') return ready(gateway, response);
   if (path === '/metrics') return metrics(gateway, request, response);
@@ -111,8 +117,14 @@ async function route(gateway: Gateway, request: IncomingMessage, response: Serve
 
 /** Is this path nobody's here, so that it may go to the upstream of the pass-through? */
 export function isPassedThrough(gateway: Gateway, path: string): boolean {
-  const owned = doorFor(gateway, path) !== undefined || path === '/v1/messages/count_tokens' || path === '/v1/models' || path.startsWith('/v1/models/');
+  const owned = doorFor(gateway, path) !== undefined || isOwned(gateway, path) || path === '/v1/models' || path.startsWith('/v1/models/');
   return path.startsWith('/v1/') && !owned;
+}
+
+/** Beside a door, and hermes' own like it: what a vendor counts, or makes shorter, would be another model's and unknown here. */
+function isOwned(gateway: Gateway, path: string): boolean {
+  if (COUNT_PATHS[path] === undefined && path !== COMPACT) return false;
+  return !path.startsWith('/v1/responses/') || !gateway.generation().config.passthrough.responses;
 }
 
 function doorFor(gateway: Gateway, path: string): Door | undefined {
@@ -207,15 +219,20 @@ async function admin(gateway: Gateway, request: IncomingMessage, response: Serve
   reply(gateway, response, traceId, answer, (view) => sendAdmin(response, traceId, view));
 }
 
-async function tokens(gateway: Gateway, request: IncomingMessage, response: ServerResponse, traceId: string): Promise<void> {
-  const door = gateway.doors.get('anthropic-messages');
+async function tokens(
+  gateway: Gateway,
+  path: string,
+  { request, response, traceId }: { request: IncomingMessage; response: ServerResponse; traceId: string },
+): Promise<void> {
+  const { form = '', object } = COUNT_PATHS[path] ?? {};
+  const door = gateway.doors.get(form);
   if (door === undefined) return proxy(gateway, request, response, traceId);
   if (request.method !== 'POST') return methodNotAllowed(gateway, request, response, traceId, 'POST');
-  const headers = { 'x-request-id': traceId, 'request-id': traceId };
+  const headers = { 'x-request-id': traceId, ...(form === 'anthropic-messages' ? { 'request-id': traceId } : {}) };
   try {
     const answer = await countTokens(gateway, door, request, traceId);
     if (answer.error) throw answer.error;
-    sendJson(response, answer.view, 200, headers);
+    sendJson(response, { ...(object === undefined ? {} : { object }), ...Object(answer.view) }, 200, headers);
   } catch (thrown) {
     const error = toHermesError(thrown);
     sendJson(response, door.toError(error, { requestId: traceId }), error.status, { ...headers, ...toErrorHeaders(error) });
