@@ -2,11 +2,13 @@ import type { Delta, ToolCallDelta } from '../wire/chat.ts';
 import { isRecord } from '../wire/json.ts';
 import { guardMember, maskIn, type OutputGuard } from './guarded-answer.ts';
 import { TextWindow } from './text-window.ts';
+import { isName } from './walk.ts';
 
-/** Members of a delta that are text in pieces. */
+/** Members of a delta that are text in pieces, one after the other. */
 const TEXTS: ReadonlySet<string> = new Set(['content', 'reasoning_content', 'reasoning', 'refusal']);
-/** Members that hold text in pieces, those among them. */
-const IN_PIECES: ReadonlySet<string> = new Set([...TEXTS, 'tool_calls', 'function_call', 'audio', 'reasoning_details']);
+/** Members that hold text in pieces. */
+const HOLD_TEXTS: ReadonlySet<string> = new Set(['tool_calls', 'function_call', 'audio', 'reasoning_details']);
+const isInPieces = (key: string, value: unknown): boolean => (typeof value === 'string' ? !isName(key) && value !== '' : HOLD_TEXTS.has(key));
 
 interface Text {
   window: TextWindow;
@@ -36,9 +38,7 @@ export class GuardedChoice {
 
   text(name: string, piece: string): string {
     this.#current = name;
-    // Thinking may be signed as it is: see guardThinking.
-    const kind = name.startsWith('reasoning') ? 'thought' : 'text';
-    return this.#push(name, piece, kind, (text) => ({ [name]: text }));
+    return this.#push(name, piece, kindOf(name), (text) => ({ [name]: text }));
   }
 
   /** The delta with its texts changed (the same one when they stay), and what has to go out before it. */
@@ -54,10 +54,10 @@ export class GuardedChoice {
       // What this very event brought goes before its finish, too.
       if (held.length > 0 && out) {
         const members = Object.entries(out);
-        const said = members.filter(([key, value]) => IN_PIECES.has(key) && value);
+        const said = members.filter(([key, value]) => isInPieces(key, value));
         if (said.length > 0) {
           rest.push(Object.fromEntries(said));
-          out = Object.fromEntries(members.filter(([key]) => !IN_PIECES.has(key)));
+          out = Object.fromEntries(members.filter(([key, value]) => !isInPieces(key, value)));
         }
       }
       rest.push(...held);
@@ -71,8 +71,9 @@ export class GuardedChoice {
   }
 
   #member(key: string, value: unknown, rest: Delta[]): unknown {
-    if (typeof value === 'string' && TEXTS.has(key)) {
-      if (value === '') return value;
+    if (typeof value === 'string' && isInPieces(key, value)) {
+      // What nobody knows may be told beside the text: it ends nothing.
+      if (!TEXTS.has(key)) return this.#push(key, value, kindOf(key), (text) => ({ [key]: text }));
       rest.push(...this.#ended(key));
       return this.text(key, value);
     }
@@ -164,6 +165,11 @@ export class GuardedChoice {
       replace: maskIn(this.#guard),
     });
   }
+}
+
+/** Thinking may be signed as it is: see guardThinking. */
+function kindOf(member: string): Kind {
+  return member.startsWith('reasoning') ? 'thought' : 'text';
 }
 
 /** The same list when nothing in it changed. */

@@ -19,6 +19,10 @@ const NAMES = new Set([
   'detail',
   'format',
 ]);
+/** Is a member of this name no words of anybody? */
+export function isName(key: string): boolean {
+  return NAMES.has(key);
+}
 /** Files and images. */
 const BASE64 = /^(?:data:[^,]{0,200};base64,)?[A-Za-z0-9+/_=\r\n-]{256,}$/;
 /** An integer that was too long for a number when it was parsed: see wire/json.ts. */
