@@ -1,5 +1,5 @@
 import { HermesError } from '../contracts/errors.ts';
-import type { AdminRoute } from './route.ts';
+import { type AdminRoute, pageOf } from './route.ts';
 
 export interface BudgetRoutesDeps {
   views(): readonly object[];
@@ -10,7 +10,7 @@ export interface BudgetRoutesDeps {
 /** `GET /admin/budgets`, `POST /admin/budgets/{id}/lift`. */
 export function budgetRoutes({ views, lift }: BudgetRoutesDeps): AdminRoute[] {
   return [
-    { method: 'GET', pattern: '/admin/budgets', handle: () => ({ body: { data: views(), next_cursor: null } }) },
+    { method: 'GET', pattern: '/admin/budgets', handle: ({ query }) => ({ body: pageOf(views(), query) }) },
     {
       method: 'POST',
       pattern: '/admin/budgets/{id}/lift',

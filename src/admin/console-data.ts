@@ -2,7 +2,7 @@ import type { Config } from '../contracts/config.ts';
 import type { ToolView } from '../contracts/rooms.ts';
 import type { RouteStatistics } from '../contracts/routing.ts';
 import type { Metrics } from '../contracts/telemetry.ts';
-import type { AdminRoute } from './route.ts';
+import { type AdminRoute, pageOf } from './route.ts';
 
 export interface ConsoleDataDeps {
   config(): Config;
@@ -30,9 +30,7 @@ export function consoleDataRoutes({ config, metrics, lint, statistics, tools }: 
     {
       method: 'GET',
       pattern: '/admin/tools',
-      handle() {
-        return { body: { data: tools(config()), next_cursor: null } };
-      },
+      handle: ({ query }) => ({ body: pageOf(tools(config()), query) }),
     },
   ];
 }

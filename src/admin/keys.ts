@@ -1,6 +1,6 @@
 import type { KeyConfig } from '../contracts/config.ts';
 import { HermesError } from '../contracts/errors.ts';
-import type { AdminRoute } from './route.ts';
+import { type AdminRoute, pageOf } from './route.ts';
 
 /** Keys that are added and revoked at run time. */
 export interface KeyBook {
@@ -54,7 +54,7 @@ export function createKeyViews({ book, parse, configured }: KeyRoutesDeps): KeyV
 export function keyRoutes(deps: KeyRoutesDeps): AdminRoute[] {
   const views = createKeyViews(deps);
   return [
-    { method: 'GET', pattern: '/admin/keys', handle: async () => ({ body: await views.list() }) },
+    { method: 'GET', pattern: '/admin/keys', handle: async ({ query }) => ({ body: pageOf((await views.list()).data, query) }) },
     {
       method: 'POST',
       pattern: '/admin/keys',

@@ -1,6 +1,6 @@
 import { HermesError } from '../contracts/errors.ts';
 import type { UpstreamState } from '../contracts/rooms.ts';
-import type { AdminRoute } from './route.ts';
+import { type AdminRoute, pageOf } from './route.ts';
 
 export interface OperationsDeps {
   upstreams(): Promise<UpstreamState[]>;
@@ -25,10 +25,10 @@ export function operationRoutes({ upstreams, switchUpstream, plugins, reload }: 
     },
   });
   return [
-    { method: 'GET', pattern: '/admin/upstreams', handle: async () => ({ body: { data: await upstreams(), next_cursor: null } }) },
+    { method: 'GET', pattern: '/admin/upstreams', handle: async ({ query }) => ({ body: pageOf(await upstreams(), query) }) },
     change('drain'),
     change('reset'),
-    { method: 'GET', pattern: '/admin/plugins', handle: () => ({ body: { data: plugins(), next_cursor: null } }) },
+    { method: 'GET', pattern: '/admin/plugins', handle: ({ query }) => ({ body: pageOf(plugins(), query) }) },
     {
       method: 'POST',
       pattern: '/admin/reload',

@@ -4,12 +4,12 @@ import type { Exchange } from '../contracts/exchange.ts';
 import { type HotStore, StoreUnavailable } from '../contracts/hot-store.ts';
 import { recapKey } from '../contracts/recap-key.ts';
 import type { KeptResponse, ResponseName } from '../contracts/rooms.ts';
+import { storeAway } from '../contracts/store-away.ts';
 import type { Form } from '../contracts/stream.ts';
 import type { Log } from '../contracts/telemetry.ts';
 import type { ChatCompletion } from '../wire/chat.ts';
 import { isRecord, parseJson, stringifyJson } from '../wire/json.ts';
 import { sessionKey } from './session-name.ts';
-import { storeAway } from './store-away.ts';
 
 /** The form of answers that their clients may ask for again; undefined: they are of none. */
 export type KeptForms = (form: Form) => KeptForm | undefined;

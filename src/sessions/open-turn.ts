@@ -4,6 +4,7 @@ import type { AnswerInit, Exchange, Facts } from '../contracts/exchange.ts';
 import { type HotStore, StoreUnavailable } from '../contracts/hot-store.ts';
 import { recapKey } from '../contracts/recap-key.ts';
 import type { ContextRoom, OpenTurn } from '../contracts/rooms.ts';
+import { turnNotKept } from '../contracts/store-away.ts';
 import type { ChunkStream, Outcome } from '../contracts/stream.ts';
 import type { Environment, Log } from '../contracts/telemetry.ts';
 import type { ChatMessage } from '../wire/chat.ts';
@@ -15,7 +16,6 @@ import type { LateTurns } from './late-turns.ts';
 import type { SessionName } from './session-name.ts';
 import type { SessionReader } from './session-reader.ts';
 import { bare, type Marks, type SessionState, withMarks } from './session-state.ts';
-import { storeAway } from './store-away.ts';
 
 export interface TurnDeps {
   hot: HotStore;
@@ -159,12 +159,12 @@ export class SessionOpenTurn implements OpenTurn {
       if (!(thrown instanceof StoreUnavailable)) throw thrown;
       this.#deps.reader.coldAway = true;
       if (relaxed) return this.#queue(turn);
-      throw storeAway(thrown);
+      throw turnNotKept(thrown);
     }
   }
 
   #queue(turn: TurnRecord): number {
-    if (!this.#deps.late.add(turn)) throw storeAway(undefined);
+    if (!this.#deps.late.add(turn)) throw turnNotKept(undefined);
     return turn.baseVersion + 1;
   }
 

@@ -3,6 +3,7 @@ import type { Config } from '../contracts/config.ts';
 import type { Exchange, SessionTurn } from '../contracts/exchange.ts';
 import { type HotStore, StoreUnavailable } from '../contracts/hot-store.ts';
 import type { ContextRoom, OpenTurn, RecalledSession, SessionsRoom } from '../contracts/rooms.ts';
+import { turnNotKept } from '../contracts/store-away.ts';
 import type { Counter, Environment, Log, Metrics } from '../contracts/telemetry.ts';
 import type { ChatMessage } from '../wire/chat.ts';
 import { windowStart } from '../wire/history-window.ts';
@@ -19,7 +20,6 @@ import { SessionLock } from './session-lock.ts';
 import { type SessionName, toSessionName } from './session-name.ts';
 import { SessionReader } from './session-reader.ts';
 import { bare, EMPTY, type SessionState } from './session-state.ts';
-import { storeAway } from './store-away.ts';
 import { findStoredTurn, isWhole, toStoredAnswer } from './stored-turn.ts';
 
 export interface SessionsDeps {
@@ -136,7 +136,7 @@ class Sessions implements Omit<SessionsRoom, 'resolve' | 'forget' | 'findRespons
       return await findStoredTurn(cold, exchange, name, environment.now());
     } catch (thrown) {
       if (!(thrown instanceof StoreUnavailable)) throw thrown;
-      if (exchange.config.session.durability === 'strict') throw storeAway(thrown);
+      if (exchange.config.session.durability === 'strict') throw turnNotKept(thrown);
       return undefined;
     }
   }
@@ -149,7 +149,7 @@ class Sessions implements Omit<SessionsRoom, 'resolve' | 'forget' | 'findRespons
       return await findBranch(exchange, name, { cold, freshId: environment.uuid, findEarlier: (own) => this.#earlier(exchange, own) });
     } catch (thrown) {
       if (!(thrown instanceof StoreUnavailable)) throw thrown;
-      if (exchange.config.session.durability === 'strict') throw storeAway(thrown);
+      if (exchange.config.session.durability === 'strict') throw turnNotKept(thrown);
       log.warn({ durability: 'relaxed' }, 'the cold store is away: where a response stands in its session is not known, so the session goes on');
       return undefined;
     }
@@ -162,7 +162,7 @@ class Sessions implements Omit<SessionsRoom, 'resolve' | 'forget' | 'findRespons
       this.#reads.inc({ tier: state.tier });
       return { state, overlap: findOverlap(state.messages, sent) };
     } catch (thrown) {
-      throw thrown instanceof StoreUnavailable ? storeAway(thrown) : thrown;
+      throw thrown instanceof StoreUnavailable ? turnNotKept(thrown) : thrown;
     }
   }
 
@@ -186,7 +186,7 @@ class Sessions implements Omit<SessionsRoom, 'resolve' | 'forget' | 'findRespons
       const whole = await this.#reader.readCold(name, lookBack(config, sent));
       return { state: whole, overlap: findOverlap(whole.messages, sent) };
     } catch (thrown) {
-      throw thrown instanceof StoreUnavailable ? storeAway(thrown) : thrown;
+      throw thrown instanceof StoreUnavailable ? turnNotKept(thrown) : thrown;
     }
   }
 
@@ -200,7 +200,7 @@ class Sessions implements Omit<SessionsRoom, 'resolve' | 'forget' | 'findRespons
       return withWaiting(await this.#reader.readCold(name, config.session.max_history_messages), waiting, config);
     } catch (thrown) {
       if (!(thrown instanceof StoreUnavailable)) throw thrown;
-      if (config.session.durability === 'strict') throw storeAway(thrown);
+      if (config.session.durability === 'strict') throw turnNotKept(thrown);
       this.#deps.log.warn({ durability: 'relaxed' }, 'the cold store is away: this turn goes on with what is at hand');
       const state = await this.#reader.readUnchecked(name);
       return state.tier === 'miss' ? withWaiting(EMPTY, waiting, config) : state;

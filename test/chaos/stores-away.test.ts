@@ -138,6 +138,7 @@ describe('two instances on one Redis and one PostgreSQL', skipWithout('redis', '
     const [app, other] = apps;
     assert.ok(app && other);
     await app.chat({ session_id: 'durable', messages: ask('one') });
+    const { id } = (await app.post('/v1/responses', { model: 'm', input: 'keep it' })).json;
     await postgres.kill();
     for (let i = 0; i < 6; i++) {
       const watch = startStopwatch();
@@ -148,6 +149,17 @@ describe('two instances on one Redis and one PostgreSQL', skipWithout('redis', '
       assert.ok(watch.stop() < SLOWEST_MS, `${watch.ms()} ms`);
     }
     assert.equal((await app.chat({ messages: ask('no session') })).status, 200);
+    for (const [method, path] of [
+      ...['sessions', 'sessions/durable', 'sessions/durable/export', 'costs', 'traces', 'traces/x', 'keys'].map((name) => ['GET', `/admin/${name}`] as const),
+      ...[`/v1/responses/${String(id)}`, `/v1/responses/${String(id)}/input_items`].map((path) => ['GET', path] as const),
+      ...['/admin/sessions/durable', '/admin/keys/x', `/v1/responses/${String(id)}`].map((path) => ['DELETE', path] as const),
+    ]) {
+      const { status, json, headers } = await app.fetch(path, { method });
+      assert.deepEqual([status, json.error?.code, headers.get('retry-after')], [503, 'session_store_unavailable', '2'], path);
+      assert.doesNotMatch(json.error?.message ?? '', /turn|without session_id/, path);
+    }
+    const added = await app.post('/admin/keys', { id: 'new' });
+    assert.deepEqual([added.status, added.json.error?.code], [503, 'session_store_unavailable']);
     await postgres.start();
     await until(async () => (await app.chat({ session_id: 'durable', messages: ask('two') })).status === 200, 'it was not used again');
     assert.deepEqual(await stored(app, 'durable'), linear(['one', 'two']));

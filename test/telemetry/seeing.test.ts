@@ -105,6 +105,32 @@ describe('what a busy gateway tells of itself', () => {
     }
   });
 
+  it('pages lists that are at hand, which come whole without a limit', async () => {
+    for (const id of ['one', 'two', 'three']) await app.post('/admin/keys', { id });
+    for (const name of ['keys', 'upstreams', 'budgets', 'plugins', 'tools']) {
+      const page = async (query: string) => (await app.fetch(`/admin/${name}${query}`)).json as { data: object[]; next_cursor: string | null };
+      const whole = await page('');
+      assert.equal(whole.next_cursor, null, name);
+      const rows: object[] = [];
+      let cursor: string | null = '';
+      while (cursor !== null) {
+        const { data, next_cursor }: Awaited<ReturnType<typeof page>> = await page(`?limit=2&cursor=${cursor}`);
+        assert.ok(data.length <= 2, name);
+        rows.push(...data);
+        cursor = next_cursor;
+      }
+      assert.deepEqual(rows, whole.data, name);
+      for (const [field, value] of [
+        ['limit', 'abc'],
+        ['cursor', 'garbage'],
+        ['cursor', 'WyJ4Il0'],
+      ]) {
+        const { status, json } = await app.fetch(`/admin/${name}?${field}=${value}`);
+        assert.deepEqual([status, json.error?.param], [400, field], name);
+      }
+    }
+  });
+
   it('says which method an operator’s path wants', async () => {
     for (const [method, path, allow] of [
       ['GET', '/admin/reload', 'POST'],
