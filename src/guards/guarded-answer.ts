@@ -2,6 +2,7 @@ import type { Answer } from '../contracts/exchange.ts';
 import type { GuardConfig } from '../contracts/guards.ts';
 import type { ChatCompletion } from '../wire/chat.ts';
 import { isRecord, parseJsonBytes } from '../wire/json.ts';
+import type { Excess } from './refusal.ts';
 import type { Hit, TextRules } from './rules.ts';
 import type { Size } from './size.ts';
 import { TextWindow } from './text-window.ts';
@@ -14,7 +15,7 @@ export interface OutputGuard {
   vault: Vault;
   size: Size | undefined;
   /** May throw: then nothing more is given. */
-  onHit(hit: { guard: GuardConfig; kind: string }): void;
+  onHit(hit: { guard: GuardConfig; kind: string; excess?: Excess }): void;
 }
 
 export const maskIn =
@@ -28,10 +29,9 @@ export function guardText(text: string, json: boolean, guard: OutputGuard): stri
   return new TextWindow({ rules: rules.empty ? undefined : rules, vault, json, onHit, replace: maskIn(guard) }).push(text, true);
 }
 
-/** Changes a whole answer's body, and what is shown of the first choice beside a degraded one. */
+/** Changes a whole answer's body. */
 export function guardBody(answer: Answer, guard: OutputGuard): void {
-  const { view, facts } = answer;
-  if (facts.original?.content) facts.original = { ...facts.original, content: guardText(facts.original.content, false, guard) };
+  const { view } = answer;
   if (!isRecord(view) || !Array.isArray(view.choices)) return;
   const completion = view as ChatCompletion;
   const around = guardAround(completion, guard);

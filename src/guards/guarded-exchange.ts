@@ -9,10 +9,11 @@ import { CompletionBuilder } from '../wire/collect.ts';
 import { isRecord } from '../wire/json.ts';
 import { share } from '../wire/share.ts';
 import { sizeOf } from '../wire/streams.ts';
-import { guardBody, guardText, type OutputGuard } from './guarded-answer.ts';
+import { guardBody, type OutputGuard } from './guarded-answer.ts';
+import { guardError, guardOriginal } from './guarded-error.ts';
 import { guardRequest } from './guarded-request.ts';
 import { GuardedStream } from './guarded-stream.ts';
-import { broken, refused } from './refusal.ts';
+import { broken, type Excess, refused, refusedAsTooLong } from './refusal.ts';
 import type { GuardSet } from './rules.ts';
 import { Size } from './size.ts';
 import { Vault } from './vault.ts';
@@ -31,6 +32,7 @@ export interface GuardParts {
 interface Found {
   guard: GuardConfig;
   kind: string;
+  excess?: Excess;
 }
 
 /** One try's way past the guards: its request, then its answer. Throws what refuses. */
@@ -50,7 +52,10 @@ export class GuardedExchange {
   /** The request as the model may see it; the same object when it may see all of it. */
   async input(): Promise<ChatRequest> {
     const { request } = this.#exchange;
-    for (const guard of this.#set.promptSizes) if (await this.#isTooLong(guard, request)) this.#hit({ guard, kind: 'size' }, 'input');
+    for (const guard of this.#set.promptSizes) {
+      const excess = await this.#excessOf(guard, request);
+      if (excess) this.#hit({ guard, kind: 'size', excess }, 'input');
+    }
     let guarded = request;
     if (!this.#set.input.empty) {
       const result = guardRequest(request, this.#set.input, (hit) => this.#hit(hit, 'input'));
@@ -64,35 +69,46 @@ export class GuardedExchange {
   /** Changes the answer, or how its stream will be read. */
   async output(answer: Answer): Promise<void> {
     if (this.#flags.size > 0) this.#mark(answer);
-    if (answer.error) return;
     const { output, outputSizes, webhooks } = this.#set;
+    if (answer.error) {
+      answer.error = guardError(answer.error, this.#ofErrors());
+      return;
+    }
     if (output.empty && this.#vault.empty && outputSizes.length === 0 && webhooks.output.length === 0) return;
     const onHit = (hit: Found): void => this.#hit(hit, 'output');
     const guard: OutputGuard = { rules: output, vault: this.#vault, onHit, size: outputSizes.length > 0 ? new Size(outputSizes, onHit) : undefined };
     if (answer.stream) {
-      const original = answer.facts.original;
-      if (original?.content) answer.facts.original = { ...original, content: guardText(original.content, false, guard) };
-      answer.stream = new GuardedStream(answer.stream, guard);
+      guardOriginal(answer.facts, guard, this.#ofErrors());
+      answer.stream = new GuardedStream(answer.stream, guard, this.#ofErrors());
       if (webhooks.output.length > 0) answer.stream = await this.#judged(answer.stream);
     } else {
+      guardOriginal(answer.facts, guard, this.#ofErrors());
       guardBody(answer, guard);
       for (const webhook of webhooks.output) await this.#ask(webhook, 'output', textOf(answer.view));
     }
     if (this.#flags.size > 0) this.#mark(answer);
   }
 
+  /** What fails may quote the question, and says why it failed: what is found in it goes, and nothing is refused for it. */
+  #ofErrors(): OutputGuard {
+    const onHit = ({ guard, kind }: Found): void =>
+      guard.action === 'flag' ? this.#flag(guard, 'output', kind) : this.#tell(guard, 'output', 'redact', [kind]);
+    return { rules: this.#set.output, vault: this.#vault, size: undefined, onHit };
+  }
+
   #mark(answer: Answer): void {
     answer.headers = { ...answer.headers, 'x-hermes-guard': [...this.#flags].join(', ') };
   }
 
-  async #isTooLong({ max_characters, max_tokens }: GuardConfig, { messages }: ChatRequest): Promise<boolean> {
-    if (max_characters !== undefined && messages.reduce((sum, message) => sum + messageText(message).length, 0) > max_characters) return true;
-    if (max_tokens === undefined) return false;
+  async #excessOf({ max_characters, max_tokens }: GuardConfig, { messages }: ChatRequest): Promise<Excess | undefined> {
+    const characters = messages.reduce((sum, message) => sum + messageText(message).length, 0);
+    if (max_characters !== undefined && characters > max_characters) return { size: characters, most: max_characters, unit: 'characters' };
+    if (max_tokens === undefined) return undefined;
     const { registry } = this.#exchange.config;
     const modelName = registry.models.get(this.#exchange.route?.model ?? '')?.upstreams[0]?.modelName ?? '';
     let tokens = 0;
     for (const message of messages) tokens += await this.#parts.countMessage(message, modelName);
-    return tokens > max_tokens;
+    return tokens > max_tokens ? { size: tokens, most: max_tokens, unit: 'tokens' } : undefined;
   }
 
   /** A verdict is about the whole answer: the stream waits for it. */
@@ -128,13 +144,13 @@ export class GuardedExchange {
     else if (verdict === 'flag') this.#flag(guard, direction, 'webhook');
   }
 
-  #hit({ guard, kind }: Found, direction: GuardDirection): void {
+  #hit({ guard, kind, excess }: Found, direction: GuardDirection): void {
     if (guard.action === 'flag') {
       this.#flag(guard, direction, kind);
       return;
     }
     this.#tell(guard, direction, guard.action, [kind]);
-    if (guard.action === 'block') throw refused(guard.id, direction);
+    if (guard.action === 'block') throw excess ? refusedAsTooLong(guard.id, direction, excess) : refused(guard.id, direction);
   }
 
   #flag(guard: GuardConfig, direction: GuardDirection, kind: string): void {

@@ -6,6 +6,7 @@ import type { ChatChunk, ChunkChoice, Delta } from '../wire/chat.ts';
 import { setSignedThinking, signedThinkingOf } from '../wire/signed-thinking.ts';
 import { guardAround, guardThinking, hasMore, type OutputGuard } from './guarded-answer.ts';
 import { GuardedChoice } from './guarded-choice.ts';
+import { guardError } from './guarded-error.ts';
 import { UnsaidEvents } from './unsaid-events.ts';
 
 /**
@@ -15,21 +16,29 @@ import { UnsaidEvents } from './unsaid-events.ts';
 export class GuardedStream implements ChunkStream {
   readonly #source: ChunkStream;
   readonly #guard: OutputGuard;
+  readonly #ofErrors: OutputGuard;
   readonly #choices = new Map<number, GuardedChoice>();
   readonly #unsaid: UnsaidEvents;
   #like: ChatChunk | undefined;
   #ended = false;
 
-  constructor(source: ChunkStream, guard: OutputGuard) {
+  /** `ofErrors`: for what breaks it off. */
+  constructor(source: ChunkStream, guard: OutputGuard, ofErrors: OutputGuard = guard) {
     this.#source = source;
     this.#guard = guard;
+    this.#ofErrors = ofErrors;
     this.#unsaid = new UnsaidEvents(guard);
   }
 
   async read(): Promise<Batch | null> {
     while (!this.#ended) {
-      const next = this.#source.read();
-      const batch = next instanceof Promise ? await next : next;
+      let batch: Batch | null;
+      try {
+        const next = this.#source.read();
+        batch = next instanceof Promise ? await next : next;
+      } catch (thrown) {
+        throw guardError(toHermesError(thrown), this.#ofErrors);
+      }
       this.#ended = batch === null;
       try {
         const passed = batch === null ? this.#rest() : this.#pass(batch);

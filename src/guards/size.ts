@@ -1,15 +1,18 @@
 import type { GuardConfig } from '../contracts/guards.ts';
+import type { Excess } from './refusal.ts';
+
+type OnHit = (hit: { guard: GuardConfig; kind: string; excess: Excess }) => void;
 
 /** `output_size`: counts an answer's characters. */
 export class Size {
   readonly #guards: readonly GuardConfig[];
-  readonly #onHit: (hit: { guard: GuardConfig; kind: string }) => void;
+  readonly #onHit: OnHit;
   readonly #told = new Set<GuardConfig>();
   #characters = 0;
   #full = false;
 
   /** `onHit` throws for a guard that blocks. */
-  constructor(guards: readonly GuardConfig[], onHit: (hit: { guard: GuardConfig; kind: string }) => void) {
+  constructor(guards: readonly GuardConfig[], onHit: OnHit) {
     this.#guards = guards;
     this.#onHit = onHit;
   }
@@ -30,7 +33,7 @@ export class Size {
       if (this.#characters <= most) continue;
       if (!this.#told.has(guard)) {
         this.#told.add(guard);
-        this.#onHit({ guard, kind: 'size' });
+        this.#onHit({ guard, kind: 'size', excess: { most, unit: 'characters' } });
       }
       if (guard.action === 'redact') fits = Math.min(fits, Math.max(0, most - before));
     }

@@ -79,14 +79,15 @@ export function toMarks(facts: Facts): Record<string, unknown> {
 }
 
 /** Response headers that say what was decided; only what is known. */
-export function addFactHeaders(headers: Record<string, string>, exchange: Exchange, { facts }: Answer, overheadMs: number): void {
+export function addFactHeaders(headers: Record<string, string>, exchange: Exchange, { facts, headers: own }: Answer, overheadMs: number): void {
   const route = facts.route ?? exchange.route?.rule;
   if (route !== undefined) headers['x-hermes-route'] = toHeaderText(route);
   const model = facts.model ?? exchange.route?.model;
   if (model !== undefined) headers['x-hermes-model'] = toHeaderText(model);
   if (facts.upstream !== undefined) headers['x-hermes-upstream'] = toHeaderText(facts.upstream);
   const attempts = attemptsOf(exchange, facts);
-  if (attempts > 0) headers['x-hermes-attempts'] = String(attempts);
+  // None is worth telling where that is what was gained.
+  if (attempts > 0 || own['x-hermes-cache'] === 'hit') headers['x-hermes-attempts'] = String(attempts);
   if (exchange.route !== undefined || facts.route !== undefined) headers['x-hermes-overhead-ms'] = String(round(overheadMs));
   if (facts.degraded) headers['x-hermes-degraded'] = 'true';
   if (facts.replayed) headers['x-hermes-idempotent-replay'] = 'true';

@@ -127,7 +127,7 @@ export class ChatRelay extends Relay {
   #mendEvent(event: Buffer, name: string, data: string, last: boolean, chunks: Chunk[]): boolean {
     const view = parseData(data);
     if (view === undefined) {
-      if (!last) this.failure = new HermesError('upstream_error', 'The model sent an event that could not be read.');
+      if (!last) this.failure = new HermesError('upstream_error', 'The model sent an event that could not be read; try again.');
       return false;
     }
     if (isError(view) || name === 'error') {

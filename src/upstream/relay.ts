@@ -106,7 +106,7 @@ export abstract class Relay {
   #verdict(): HermesError | undefined {
     if (this.done || this.states.finished(1)) return this.states.anyFinished && !this.emptyAtFinish() ? undefined : emptyAnswer();
     if (!this.begun) return emptyAnswer();
-    return new HermesError('upstream_error', 'The stream of the model broke off before its answer was whole.');
+    return new HermesError('upstream_error', 'The stream of the model broke off before its answer was whole; try again.');
   }
 }
 
@@ -117,5 +117,7 @@ function tooLarge(): HermesError {
   return new HermesError('upstream_error', 'The model sent one event larger than server.max_event_bytes allows.');
 }
 function toError(thrown: unknown): HermesError {
-  return thrown instanceof HermesError ? thrown : new HermesError('upstream_error', 'The model sent an event that could not be read.', { cause: thrown });
+  return thrown instanceof HermesError
+    ? thrown
+    : new HermesError('upstream_error', 'The model sent an event that could not be read; try again.', { cause: thrown });
 }

@@ -44,7 +44,9 @@ export class TranslatingRelay extends Relay {
     } catch (thrown) {
       if (last && !(thrown instanceof HermesError)) return undefined;
       this.failure =
-        thrown instanceof HermesError ? thrown : new HermesError('upstream_error', 'The model sent an event that could not be read.', { cause: thrown });
+        thrown instanceof HermesError
+          ? thrown
+          : new HermesError('upstream_error', 'The model sent an event that could not be read; try again.', { cause: thrown });
       return undefined;
     }
   }

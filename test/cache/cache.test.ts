@@ -48,6 +48,10 @@ describe('the answer cache', () => {
     assert.equal(upstream.calls.length, 1);
     assert.equal(second.headers.get('x-hermes-model'), 'fake');
     assert.equal(second.headers.get('x-hermes-cost-usd'), null);
+    assert.deepEqual(
+      [first, second].map(({ headers }) => headers.get('x-hermes-attempts')),
+      ['1', '0'],
+    );
   });
 
   it('counts the tokens that it saved', async () => {

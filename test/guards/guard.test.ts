@@ -207,6 +207,36 @@ describe('redaction and what stands around it', () => {
   });
 });
 
+describe('redaction of what fails', () => {
+  it('gives back what an upstream quotes, and takes out what it says by itself, whole, in a stream and beside a degraded answer', async () => {
+    const models = ['fake', 'second'].map((id) => ({ id, provider: 'openai', model_name: id, api_base: upstream.url, api_key_env: 'FAKE_KEY' }));
+    const pair = { id: 'pair', failover: { upstreams: [{ target: 'fake' }], fallback_target: 'second', max_attempts: 1 } };
+    const failing = await start(redacting, { models: [...models, pair] });
+    const quoted = (call: { body: { messages: { content?: unknown }[] } }): string => `no ${String(call.body.messages.at(-1)?.content)}, ask ${PHONE}`;
+    const wanted = new RegExp(`no card ${CARD}, ask ⟦phone_1⟧`);
+    upstream.on('fake', (reply, call) => reply.error(400, quoted(call), { type: 'invalid_request_error' }));
+    const whole = await failing.chat({ model: 'fake', messages: user(`card ${CARD}`) });
+    assert.deepEqual([whole.status, whole.json.error?.type], [400, 'invalid_request_error']);
+    assert.match(String(whole.json.error?.message), wanted);
+    upstream.on('fake', (reply, call) => reply.stream([{ content: 'so' }, { error: { message: quoted(call), type: 'server_error' } }]));
+    const streamed = await failing.chat({ model: 'fake', stream: true, messages: user(`card ${CARD}`) });
+    assert.match(streamed.text, /"error"/);
+    assert.doesNotMatch(streamed.text, new RegExp(PHONE));
+    upstream.on('fake', (reply, call) => reply.error(500, quoted(call)));
+    upstream.on('second', (reply) => reply.completion({ content: 'well' }));
+    const degraded = await failing.chat({ model: 'pair', messages: user(`card ${CARD}`) });
+    assert.match(JSON.stringify(degraded.json.original), wanted);
+    assert.doesNotMatch(sent(), new RegExp(CARD));
+  });
+
+  it('does not refuse for what a failure says', async () => {
+    const blocking = await start([{ id: 'people', kind: 'pii', apply: ['output'] }]);
+    upstream.on('fake', (reply) => reply.error(400, `ask ${PHONE}`, { type: 'invalid_request_error' }));
+    const { status, json } = await blocking.chat({ model: 'fake', messages: user('hi') });
+    assert.deepEqual([status, json.error?.message], [400, 'ask ⟦phone_1⟧']);
+  });
+});
+
 describe('redaction and the cache by meaning', () => {
   it('never answers about one with what was said about another', async () => {
     answers['/embeddings'] = { data: [{ embedding: [1, 0] }] };
@@ -244,6 +274,7 @@ describe('refusals and flags', () => {
       const reply = await app.chat({ model: 'fake', messages: user(text) });
       assert.deepEqual(codeOf(reply), [400, 'content_policy_violation', guard]);
       assert.doesNotMatch(reply.text, /Ab3dEf6|tiger|内部/i);
+      assert.match(String(reply.json.error?.message), /rephrase it, or leave that part out/);
     }
     assert.equal(upstream.calls.length, 0);
     assert.equal((await app.chat({ model: 'fake', messages: user('projects of tigers') })).status, 200);
@@ -334,7 +365,9 @@ describe('size guards', () => {
       { id: 'chars', kind: 'prompt_size', max_characters: 100 },
       { id: 'tokens', kind: 'prompt_size', max_tokens: 30, action: 'flag' },
     ]);
-    assert.deepEqual(codeOf(await app.chat({ model: 'fake', messages: user('x'.repeat(101)) })), [400, 'content_policy_violation', 'chars']);
+    const refused = await app.chat({ model: 'fake', messages: user('x'.repeat(101)) });
+    assert.deepEqual(codeOf(refused), [400, 'content_policy_violation', 'chars']);
+    assert.match(String(refused.json.error?.message), /101 characters, and 100 are the most; shorten it/);
     const reply = await app.chat({ model: 'fake', messages: user('a b c d e f g h i j k l m n o p q r s t u v w x y z 1 2 3 4 5 6 7 8 9') });
     assert.deepEqual([reply.status, reply.headers.get('x-hermes-guard')], [200, 'tokens']);
   });
@@ -347,6 +380,7 @@ describe('size guards', () => {
     for (const stream of [false, true]) {
       const refused = await block.chat({ model: 'fake', stream, messages: user('a long answer') });
       assert.match(refused.text, /content_policy_violation/);
+      assert.match(refused.text, /10 characters are the most; ask for a shorter one/);
       const reply = await cut.chat({ model: 'fake', stream, messages: user('a long answer') });
       assert.equal(saidIn(reply), 'echo: a lo');
       assert.match(reply.text, /"finish_reason":"length"/);
