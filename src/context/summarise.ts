@@ -13,6 +13,9 @@ const STEPS: readonly { chars: number; share: number; members: number; depth: nu
   { chars: 200, share: 1, members: 60, depth: 12 },
   { chars: 100, share: 0.5, members: 30, depth: 6 },
   { chars: 60, share: 0, members: 12, depth: 3 },
+  { chars: 30, share: 0, members: 8, depth: 3 },
+  { chars: 20, share: 0, members: 6, depth: 2 },
+  { chars: 10, share: 0, members: 4, depth: 1 },
 ];
 /** In no text is a token longer on average, but for runs of one character: beyond it nothing need be counted. */
 const CHARS_A_TOKEN = 16;
@@ -81,7 +84,7 @@ interface Bounds {
 }
 
 function reduce(value: unknown, bounds: Bounds, depth: number): unknown {
-  if (typeof value === 'string') return value.length <= bounds.chars || value.charCodeAt(0) === LONG_INTEGER ? value : headAndTail(value, bounds.chars);
+  if (typeof value === 'string') return value.charCodeAt(0) === LONG_INTEGER ? value : shortened(value, bounds.chars);
   if (Array.isArray(value)) {
     if (depth >= bounds.depth) return `[${value.length} items omitted]`;
     const kept = value.slice(Math.max(0, value.length - bounds.keepLast)).map((item) => reduce(item, bounds, depth + 1));
@@ -94,6 +97,13 @@ function reduce(value: unknown, bounds: Bounds, depth: number): unknown {
   const kept: [string, unknown][] = entries.slice(0, bounds.members).map(([key, member]) => [key, reduce(member, bounds, depth + 1)]);
   if (entries.length > kept.length) kept.push(['…', `[${entries.length - kept.length} more members omitted]`]);
   return Object.fromEntries(kept);
+}
+
+/** Not where saying that something went takes more than what went. */
+function shortened(text: string, chars: number): string {
+  if (text.length <= chars) return text;
+  const short = headAndTail(text, chars);
+  return short.length < text.length ? short : text;
 }
 
 export function headAndTail(text: string, chars: number): string {

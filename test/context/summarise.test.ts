@@ -43,6 +43,15 @@ describe('summarising a tool result', () => {
     assert.match(value.log, /^HEAD x+ …\[\d+ characters omitted\]… x+ TAIL$/);
   });
 
+  it('keeps its members even where little room is left for a long string', async () => {
+    const eachSign = (text: string): number => text.length;
+    const text = `{"name":"short enough to stay as it is","log":"HEAD${'长文'.repeat(3000)}TAIL","big":9007199254740993}`;
+    for (const max_tokens of [160, 140, 125]) {
+      const short = await summarise(text, { keep_last: 1, max_tokens }, eachSign);
+      assert.match(short, /^\{"name":"short enough to stay as it is","log":"HEAD.*…\[\d+ characters omitted\]….*","big":9007199254740993\}$/);
+    }
+  });
+
   it('keeps plain text plain', async () => {
     const short = await summarise(`HEAD ${'text '.repeat(2000)} TAIL`, rule, count);
     assert.match(short, /^HEAD .*characters omitted.* TAIL$/);
