@@ -23,7 +23,7 @@ import { TraceSink } from './app/trace-sink.ts';
 import { createViews, type Views } from './app/views.ts';
 import type { LoadedConfig, LoadOptions } from './config/load.ts';
 import { createReloader, type ReloadResult } from './config/reload.ts';
-import { parseRunTimeKey } from './config/run-time-key.ts';
+import { idleGrantsOf, parseRunTimeKey } from './config/run-time-key.ts';
 import type { Config } from './contracts/config.ts';
 import { HermesError } from './contracts/errors.ts';
 import type { Log, Metrics } from './contracts/telemetry.ts';
@@ -197,7 +197,17 @@ function adminRoutes(house: House, { config, views, metrics, matchers, reload }:
     ...debugRoutes(dryRunOf(house)),
     ...shadowRoutes(rooms.shadow),
     ...sessionRoutes({ cold, environment, forget: rooms.sessions.forget }),
-    ...keyRoutes({ book: house.keys, parse: parseRunTimeKey, configured: () => config().auth.keys }),
+    ...keyRoutes({
+      book: house.keys,
+      parse: parseRunTimeKey,
+      configured: () => config().auth.keys,
+      idle: (key) =>
+        idleGrantsOf(
+          key,
+          config(),
+          rooms.tools.list(config()).map(({ id }) => id),
+        ),
+    }),
     ...costRoutes({ costs: (query) => costReply(cold, query, config().cost.timezone, environment.now()) }),
     ...budgetRoutes({ views: () => house.budgets.views(config()), lift: (id) => house.budgets.lift(id, config()) }),
     ...consoleDataRoutes({

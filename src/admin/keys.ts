@@ -14,6 +14,8 @@ export interface KeyRoutesDeps {
   parse(body: unknown): KeyConfig;
   /** Those of the configuration. */
   configured(): readonly KeyConfig[];
+  /** What of a key allows nothing, as there is no such model or tool. */
+  idle(config: KeyConfig): string[];
 }
 
 /** What `/admin/keys` and `hermes-cli key` do. */
@@ -23,7 +25,7 @@ export interface KeyViews {
   revoke(id: string): Promise<object>;
 }
 
-export function createKeyViews({ book, parse, configured }: KeyRoutesDeps): KeyViews {
+export function createKeyViews({ book, parse, configured, idle }: KeyRoutesDeps): KeyViews {
   return {
     async list() {
       const inFile = configured().map(({ key_env: _env, sha256: _hash, ...view }) => ({ ...view, source: 'configuration' }));
@@ -34,7 +36,8 @@ export function createKeyViews({ book, parse, configured }: KeyRoutesDeps): KeyV
       if (configured().some(({ id }) => id === config.id))
         throw new HermesError('invalid_value', `The configuration has a key called "${config.id}"; take another id.`, { param: 'id' });
       const { key, view } = await book.add(config, by);
-      return { key, ...view, source: 'run_time' };
+      const warnings = idle(config);
+      return { key, ...view, source: 'run_time', ...(warnings.length > 0 ? { warnings } : {}) };
     },
     async revoke(id) {
       const view = await book.revoke(id);

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { RunTimeKeys } from '../access/run-time-keys.ts';
 import { createKeyViews, type KeyViews } from '../admin/keys.ts';
-import { parseRunTimeKey } from '../config/run-time-key.ts';
+import { idleGrantsOf, parseRunTimeKey } from '../config/run-time-key.ts';
 import { isRecord } from '../wire/json.ts';
 import { askGateway } from './running-gateway.ts';
 import { withCold } from './with-cold.ts';
@@ -42,6 +42,8 @@ export function registerKeyStoreCommands(key: Command): void {
     .option('--admin', 'may use /admin and /debug')
     .action(async (id: string, options: AddOptions) => {
       const added = await withViews(options, (views) => views.add(toBody(id, options), 'command line'));
+      const warnings = isRecord(added) && Array.isArray(added.warnings) ? added.warnings : [];
+      for (const warning of options.json ? [] : warnings) process.stderr.write(`warning: ${String(warning)}\n`);
       say(
         options.json ? toJson(added) : `key  ${isRecord(added) ? String(added.key) : ''}\n\nIt is shown this once. Revoke it by: hermes-cli key revoke ${id}\n`,
       );
@@ -65,7 +67,15 @@ function toBody(id: string, { service, services, project, projects, models, tool
 async function withViews<T>(options: StoreOptions, ask: (views: KeyViews) => Promise<T>): Promise<T> {
   if (options.url !== undefined) return ask(remoteViews(options));
   return withCold(options, async ({ config, ...parts }) =>
-    ask(createKeyViews({ book: new RunTimeKeys(parts), parse: parseRunTimeKey, configured: () => config.auth.keys })),
+    ask(
+      createKeyViews({
+        book: new RunTimeKeys(parts),
+        parse: parseRunTimeKey,
+        configured: () => config.auth.keys,
+        // Plugins may add tools where the gateway runs.
+        idle: (key) => idleGrantsOf(key, config, undefined),
+      }),
+    ),
   );
 }
 

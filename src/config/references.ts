@@ -1,6 +1,6 @@
 import { problemOfSchema } from '../tools/params.ts';
 import { isRecord } from '../wire/json.ts';
-import { allows } from '../wire/patterns.ts';
+import { idleGrants, isToolKnown } from './grants.ts';
 import { elements, type Inventory, strings } from './inventory.ts';
 import { checkMatch } from './match.ts';
 import { didYouMean, oneOf, type Path } from './problems.ts';
@@ -50,6 +50,19 @@ export function checkReferences(file: Record<string, unknown>, inventory: Invent
     const given = ['key_env', 'sha256'].filter((name) => key[name] !== undefined).length;
     if (given !== 1) findings.report(['auth', 'keys', index], given === 0 ? 'needs `key_env` or `sha256`' : 'has both `key_env` and `sha256`: give one');
   }
+  checkGrants(auth, inventory, findings);
+}
+
+function checkGrants(auth: Record<string, unknown>, inventory: Inventory, findings: Findings): void {
+  const known = { models: [...inventory.models.keys()], aliases: inventory.aliases, tools: [...inventory.tools] };
+  for (const list of ['keys', 'signatures']) {
+    for (const [entry, index] of elements(auth[list])) {
+      for (const { key, message } of idleGrants({ models: strings(entry.models), tools: strings(entry.tools) }, known)) {
+        const warn = key === 'tools' ? findings.warnUnlessAdded : findings.warn;
+        warn(['auth', list, index, key], `${message}: it allows nothing`);
+      }
+    }
+  }
 }
 
 /** Rules of the file or of the shadow's file. */
@@ -59,7 +72,7 @@ export function checkRules(list: unknown, base: Path, inventory: Inventory, matc
     if (rule.match !== undefined) checkMatch(rule.match, [...base, index, 'match'], matchers, findings);
     checkModelName(rule.model, [...base, index, 'model'], inventory, findings);
     for (const tool of strings(rule.tools)) {
-      if (!inventory.tools.has(tool) && ![...inventory.tools].some((known) => allows([known], tool) || allows([tool], known)))
+      if (!isToolKnown(tool, inventory.tools))
         findings.warnUnlessAdded(
           [...base, index, 'tools'],
           `\`${tool}\` is not defined in tools: it will not be available${didYouMean(tool, inventory.tools)}`,

@@ -1,6 +1,7 @@
-import type { KeyConfig } from '../contracts/config.ts';
+import type { Config, KeyConfig } from '../contracts/config.ts';
 import { HermesError } from '../contracts/errors.ts';
 import { withDefaults } from './environment.ts';
+import { idleGrants } from './grants.ts';
 import { reportIssues, toMessage } from './issues.ts';
 import { key } from './schema-access.ts';
 
@@ -18,4 +19,13 @@ export function parseRunTimeKey(body: unknown): KeyConfig {
     mistakes.push(`${path.join('.') || 'the body'} ${message}`);
   });
   throw new HermesError('invalid_value', `The key is not one: ${mistakes.join('; ')}.`, { param: param || null });
+}
+
+/** What of a key allows nothing. `tools`: all that there are; undefined: nobody can say. */
+export function idleGrantsOf(key: KeyConfig, { registry, tool_sources }: Config, tools: readonly string[] | undefined): string[] {
+  const models = [...registry.models.values()];
+  const aliases = new Map(models.flatMap(({ id, aliases: others }) => others.map((alias): [string, string] => [alias, id])));
+  // A server that is away has tools, too.
+  const all = tools && [...tools, ...tool_sources.map(({ id }) => `${id}.*`)];
+  return idleGrants(key, { models: models.map(({ id }) => id), aliases, tools: all }).map(({ key: member, message }) => `${member}: ${message}`);
 }

@@ -51,6 +51,15 @@ describe('keys at run time', () => {
     assert.doesNotMatch(JSON.stringify(app.lines), new RegExp(String(key)));
   });
 
+  it('tell what of them allows nothing', async () => {
+    const { status, json } = await add({ id: 'typo', models: ['fast_modl'], tools: ['order.*'] });
+    assert.deepEqual(
+      [status, json.warnings],
+      [201, ['models: `fast_modl` is not a model of the registry (did you mean `fast_model`?)', 'tools: `order.*` fits no tool']],
+    );
+    assert.equal((await add({ id: 'right', models: ['fast_model', 'o*'] })).json.warnings, undefined);
+  });
+
   it('say what is wrong with them', async () => {
     for (const [body, param] of [
       [{}, 'id'],

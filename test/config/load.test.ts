@@ -130,6 +130,39 @@ test('a weak key warns and is not shown', () => {
   assert.deepEqual(warned('sk-suites-3f9c1d7e5a2b48c6'), []);
 });
 
+test('names and patterns of keys and signatures that allow nothing are told', () => {
+  const { warnings } = load(
+    {
+      models: [
+        { id: 'small', provider: 'simulator', aliases: ['little'] },
+        { id: 'large', provider: 'simulator' },
+      ],
+      default_model: undefined,
+      tools: [
+        { id: 'order.query', endpoint: 'http://127.0.0.1:1', side_effects: false },
+        { id: 'crm', mcp: { url: 'http://127.0.0.1:1' } },
+      ],
+      auth: {
+        keys: [
+          { id: 'a', sha256: 'a'.repeat(64), models: ['smal', 'little', 'gpt-*', 'l*'], tools: ['order.qery', 'stock.*', 'crm.find', 'order.*', '*.find'] },
+          { id: 'b', sha256: 'b'.repeat(64) },
+        ],
+        signatures: [{ service: 's', secret_env: 'S', models: ['larg'] }],
+      },
+    },
+    { env: { S: 'x'.repeat(32) } },
+  );
+  const told = warnings.filter((warning) => warning.includes('allows nothing')).map((warning) => warning.replace(/^\S+ /, ''));
+  assert.deepEqual(told, [
+    'auth.keys[0].models: `smal` is not a model of the registry (did you mean `small`?): it allows nothing',
+    'auth.keys[0].models: `little` is not a model of the registry, but an alias: keys go by ids, so write `small`: it allows nothing',
+    'auth.keys[0].models: `gpt-*` fits no model of the registry: it allows nothing',
+    'auth.keys[0].tools: `order.qery` is not defined in tools (did you mean `order.query`?): it allows nothing',
+    'auth.keys[0].tools: `stock.*` fits no tool: it allows nothing',
+    'auth.signatures[0].models: `larg` is not a model of the registry (did you mean `large`?): it allows nothing',
+  ]);
+});
+
 test('what is missing is told by name: keys, tools, the default model', () => {
   const { warnings } = load({
     models: [{ id: 'a', provider: 'openai' }],
