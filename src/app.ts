@@ -73,14 +73,14 @@ export async function createApp({ load, createLog, metrics = createMetrics(), re
   const loaded = reading?.loaded ?? reader.read();
   const log = createLog(loaded.config.log.level);
   if (peers === undefined) for (const warning of loaded.warnings) log.warn({}, warning);
-  const house = await createHouse({ config: loaded.config, log, metrics, environment: systemEnvironment }, reader.registries);
+  const house = await createHouse({ loaded, log, metrics, environment: systemEnvironment }, reader.registries);
   const state = { draining: false, closing: false };
   const agents = createAgents(loaded.config.proxy);
   const exporter = createTraceExporter({ endpoint: () => house.generation().config.trace.otlp_endpoint, agent: agents.proxied, log, metrics });
   const keepDays = (): number => house.generation().config.trace.keep_days;
   const traces = new TraceSink({ cold: house.cold, log, metrics, environment: systemEnvironment, keepDays, exported: exporter.add });
   const onReload = peers ? () => undefined : tellReload(log, metrics);
-  const reloader = createReloader({ current: loaded, load: reader.read, apply: ({ config }) => house.use(config), onReload });
+  const reloader = createReloader({ current: loaded, load: reader.read, apply: house.use, onReload });
   const loop = new LoopDelay();
   const draining = (): boolean => state.draining;
   const closing = (): boolean => state.closing;

@@ -1,5 +1,6 @@
+import type { LoadedConfig } from '../config/load.ts';
 import { parseLocalTool } from '../config/local-tool.ts';
-import type { Config } from '../contracts/config.ts';
+import { formatProblem } from '../config/problems.ts';
 import type { Matcher } from '../contracts/matcher.ts';
 import type { Provider } from '../contracts/provider.ts';
 import type { Rooms } from '../contracts/rooms.ts';
@@ -7,7 +8,7 @@ import type { Log, Metrics } from '../contracts/telemetry.ts';
 import type { Terminal } from '../pipeline/compose.ts';
 import { createGeneration, type Generation } from '../pipeline/generation.ts';
 import type { LoadedPlugin } from '../pipeline/load-plugins.ts';
-import { checkAdded, warnOfMissingTools } from './read-config.ts';
+import { checkSettled, missingTools, toConfigError } from './late-mistakes.ts';
 import type { Registries } from './registries.ts';
 
 export interface GenerationsInput {
@@ -34,8 +35,8 @@ export class Generations {
   };
 
   /** Whole or nothing: rejects, and changes nothing, when a plugin or a rule does not take the configuration. */
-  async use(config: Config): Promise<void> {
-    const made = await this.#setUp(config);
+  async use(loaded: LoadedConfig): Promise<void> {
+    const made = await this.#setUp(loaded);
     const before = this.#current;
     this.#current = made;
     before?.retire(made);
@@ -46,7 +47,8 @@ export class Generations {
   }
 
   /** What plugins added for a configuration that is then refused goes again. */
-  async #setUp(config: Config): Promise<Generation> {
+  async #setUp(loaded: LoadedConfig): Promise<Generation> {
+    const { config } = loaded;
     const { rooms, registries, plugins, terminal, log, metrics } = this.#input;
     const { providers, matchers } = registries;
     const before = { providers: new Map(providers), matchers: new Map(matchers) };
@@ -59,14 +61,14 @@ export class Generations {
     };
     try {
       const generation = await createGeneration({ config, plugins, hermes, parseTool: parseLocalTool, terminal, log, previous: this.#current });
-      checkAdded(config, registries);
-      if (plugins.some(({ file }) => file !== undefined)) warnOfMissingTools(config, log);
+      checkSettled(loaded, registries, rooms.routing);
+      for (const missing of missingTools(loaded)) log.warn({}, formatProblem(missing));
       rooms.routing.compile(config);
       return generation;
     } catch (thrown) {
       restore(providers, before.providers);
       restore(matchers, before.matchers);
-      throw thrown;
+      throw toConfigError(thrown, loaded);
     }
   }
 }

@@ -6,9 +6,9 @@ import { Budgets } from '../accounting/budgets.ts';
 import { Ledger, withBooks } from '../accounting/ledger.ts';
 import { createScheduleRoom } from '../accounting/schedule-room.ts';
 import { createCacheRoom } from '../cache/cache-room.ts';
+import type { LoadedConfig } from '../config/load.ts';
 import { createContextRoom } from '../context/context-room.ts';
 import type { ColdStore } from '../contracts/cold-store.ts';
-import type { Config } from '../contracts/config.ts';
 import type { Door } from '../contracts/door.ts';
 import type { Exchange } from '../contracts/exchange.ts';
 import type { HotStore } from '../contracts/hot-store.ts';
@@ -45,7 +45,7 @@ import { toSteady } from './steady-clock.ts';
 import { openCold, openHot } from './stores.ts';
 
 export interface HouseOptions {
-  config: Config;
+  loaded: LoadedConfig;
   log: Log;
   metrics: Metrics;
   environment?: Environment;
@@ -66,7 +66,7 @@ export interface House {
   readonly environment: Environment;
   generation(): Generation;
   /** Swaps a validated configuration in; rejects, and changes nothing, when a plugin does not take it. */
-  use(config: Config): Promise<void>;
+  use(loaded: LoadedConfig): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -76,7 +76,8 @@ export const systemEnvironment: Environment = { now: () => Date.now(), uuid: cre
 
 /** Puts the parts together and opens the stores. Rejects with what stands in the way of a start. */
 export async function createHouse(options: HouseOptions, registries?: Registries): Promise<House> {
-  const { config, log, metrics, environment = systemEnvironment } = options;
+  const { loaded, log, metrics, environment = systemEnvironment } = options;
+  const { config } = loaded;
   const known = registries ?? (await loadRegistries());
   const { providers, matchers, doors } = known;
   const plugins = await loadPlugins(config.pipeline.plugins_dir);
@@ -149,7 +150,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
     return rooms.upstream.send(exchange);
   };
   const generations = new Generations({ rooms, registries: known, plugins, terminal, log, metrics });
-  await generations.use(config);
+  await generations.use(loaded);
   tools.use(config);
   return {
     rooms,
@@ -165,7 +166,7 @@ export async function createHouse(options: HouseOptions, registries?: Registries
     generation: generations.current,
     async use(next) {
       await generations.use(next);
-      tools.use(next);
+      tools.use(next.config);
     },
     async close() {
       await rooms.sessions.close();

@@ -44,8 +44,8 @@ export function registerModelsCommands(program: Command): void {
 async function test(options: TestOptions): Promise<void> {
   const { registries, read } = await createConfigReader({ file: options.config });
   // No gateway's books are touched, and none is in the way.
-  const config = withoutStores(read().config, { tools: false });
-  const house = await createHouse({ config, log: createLog('silent', process.stderr), metrics: createMetrics() }, registries);
+  const loaded = withoutStores(read(), { tools: false });
+  const house = await createHouse({ loaded, log: createLog('silent', process.stderr), metrics: createMetrics() }, registries);
   try {
     const results = await Promise.all(upstreamsOf(house).map(([model, target]) => ask(house, model, target, Number(options.timeout) * 1000 || 30_000)));
     process.stdout.write(options.json ? `${JSON.stringify(results, null, 2)}\n` : print(results));

@@ -26,7 +26,7 @@ export const ANYBODY: Principal = {
 export async function withRules<T>(options: LoadOptions, work: (house: House, config: Config) => Promise<T>, now?: () => number): Promise<T> {
   const { registries, read } = await createConfigReader(options);
   const environment = now ? { ...systemEnvironment, now } : systemEnvironment;
-  const house = await createQuietHouse(read().config, registries, environment);
+  const house = await createQuietHouse(read(), registries, environment);
   try {
     return await work(house, house.generation().config);
   } finally {

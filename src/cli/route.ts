@@ -95,9 +95,9 @@ async function debug(body: Record<string, unknown>, options: DebugOptions): Prom
 /** Only a session needs the stores; without one they stay closed, so that it works beside a running gateway. */
 async function debugOffline(body: Record<string, unknown>, options: DebugOptions): Promise<DebugRoute> {
   const { registries, read } = await createConfigReader({ file: options.config });
-  const { config } = read();
+  const loaded = read();
   const house = await createHouse(
-    { config: options.session === undefined ? withoutStores(config) : config, log: createLog('error', process.stderr), metrics: createMetrics() },
+    { loaded: options.session === undefined ? withoutStores(loaded) : loaded, log: createLog('error', process.stderr), metrics: createMetrics() },
     registries,
   );
   try {
@@ -118,9 +118,9 @@ async function lint(options: { config?: string; tests?: string; strict?: true })
 async function addedByPlugins(file: string): Promise<Added> {
   const { registries, read } = await createConfigReader({ file });
   try {
-    const { config } = read();
-    await setUpPlugins(config, registries);
-    return { matchers: registries.matchers, tools: config.tools.map(({ id }) => id) };
+    const loaded = read();
+    await setUpPlugins(loaded, registries);
+    return { matchers: registries.matchers, tools: loaded.config.tools.map(({ id }) => id) };
   } catch {
     return { matchers: registries.matchers, tools: [] };
   }

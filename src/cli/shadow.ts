@@ -7,6 +7,7 @@ import { replaceRules } from '../routing/rules-text.ts';
 import { isRecord } from '../wire/json.ts';
 import { CommandFailed } from './command-failed.ts';
 import { readText } from './lint-file.ts';
+import { setUpPlugins } from './quiet-house.ts';
 import { askGateway } from './running-gateway.ts';
 import { unifiedDiff } from './unified-diff.ts';
 
@@ -47,7 +48,8 @@ async function promote(options: { config?: string; rules?: string }): Promise<vo
     throw cause instanceof CommandFailed ? cause : new CommandFailed(`${rules}: ${cause instanceof Error ? cause.message : 'it cannot be read'}`, { cause });
   }
   // What would be refused on load must not be handed out.
-  (await createConfigReader({ file: options.config, text: after })).read();
+  const checked = await createConfigReader({ file: options.config, text: after });
+  await setUpPlugins(checked.read(), checked.registries);
   const diff = unifiedDiff(before, after, relative(process.cwd(), config.file).replaceAll('\\', '/'));
   process.stdout.write(diff);
   process.stderr.write(diff === '' ? 'The rules are the same.\n' : `${toldChanges(before, after)}; apply it by: hermes-cli shadow promote | patch -p1\n`);

@@ -32,7 +32,7 @@ function checkProviders(file: Record<string, unknown>, known: KnownProviders, fi
     if (name === 'builtin') findings.report(['providers', name], '`builtin` is reserved for embeddings');
     if (type === undefined && !types.includes(name)) findings.report(['providers', name], `needs a \`type\`: one of ${oneOf(types)}`);
     if (typeof type === 'string' && !types.includes(type))
-      findings.reportUnlessAdded(['providers', name, 'type'], `\`${type}\` is not a provider type${didYouMean(type, types) || `; known: ${oneOf(types)}`}`);
+      findings.unlessAdded(['providers', name, 'type'], { kind: 'provider', name: type, said: `\`${type}\` is not a provider type`, known: types });
   }
 }
 
@@ -50,10 +50,7 @@ function checkName(model: RawModel, inventory: Inventory, defaultModel: string |
 
 function checkProviderName(provider: unknown, path: Path, inventory: Inventory, findings: Findings): void {
   if (typeof provider !== 'string' || provider === '' || inventory.providers.has(provider)) return;
-  findings.reportUnlessAdded(
-    path,
-    `\`${provider}\` is not a provider${didYouMean(provider, inventory.providers.keys()) || `; known: ${oneOf(inventory.providers.keys())}`}`,
-  );
+  findings.unlessAdded(path, { kind: 'provider', name: provider, said: `\`${provider}\` is not a provider`, known: [...inventory.providers.keys()] });
 }
 
 function checkTarget(model: RawModel, entry: Record<string, unknown>, path: Path, inventory: Inventory, findings: Findings): void {

@@ -12,8 +12,8 @@ export interface ConfigDocument {
   readonly problems: ConfigProblem[];
   /** Adds a problem at a path, once a message; nothing where `${NAME}` already failed. */
   report(path: Path, message: string): void;
-  /** Formats a warning with its place. */
-  place(path: Path): string;
+  /** A problem with its place, without adding it. */
+  problemAt(path: Path, message: string): ConfigProblem;
 }
 
 export function readDocument(text: string, file: string, env: Readonly<Record<string, string | undefined>>, listAllowed = false): ConfigDocument {
@@ -52,7 +52,7 @@ export function readDocument(text: string, file: string, env: Readonly<Record<st
     });
     value = toValue(document, listAllowed, add);
   }
-  return { file, value, problems, report, place: (path) => placeOf(file, lines, document, path) };
+  return { file, value, problems, report, problemAt: (path, message) => problemAt(file, lines, document, path, message) };
 }
 
 /** Fragments that were joined into one file: a list that stands twice at the top (`models:`, `route_rules:`) is one list. */
@@ -75,9 +75,9 @@ function joinLists(document: Document.Parsed): void {
   document.errors = document.errors.filter(({ code, pos }) => code !== 'DUPLICATE_KEY' || !starts.has(pos[0]));
 }
 
-function placeOf(file: string, lines: LineCounter, document: Document.Parsed, path: Path): string {
+function problemAt(file: string, lines: LineCounter, document: Document.Parsed, path: Path, message: string): ConfigProblem {
   const at = lines.linePos(offsetOf(document, path));
-  return `${file}:${Math.max(1, at.line)}:${Math.max(1, at.col)} ${formatPath(path)}`;
+  return { file, line: Math.max(1, at.line), column: Math.max(1, at.col), path: formatPath(path), message };
 }
 
 /** Without the source text that the parser quotes: it may be a secret. */

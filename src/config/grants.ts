@@ -11,7 +11,10 @@ export interface Grantable {
 }
 export interface IdleGrant {
   key: 'models' | 'tools';
-  message: string;
+  name: string;
+  said: string;
+  /** What may have been meant; empty when nothing is near. */
+  mend: string;
 }
 
 /** Names and patterns that give nothing: a slip of the pen, mostly. */
@@ -21,16 +24,14 @@ export function idleGrants({ models = [], tools = [] }: { models?: readonly stri
     if (known.models.some((id) => allows([name], id))) continue;
     const id = known.aliases.get(name);
     const mend = id === undefined ? didYouMean(name, known.models) : `, but an alias: keys go by ids, so write \`${id}\``;
-    idle.push({
-      key: 'models',
-      message: name.includes('*') ? `\`${name}\` fits no model of the registry` : `\`${name}\` is not a model of the registry${mend}`,
-    });
+    if (name.includes('*')) idle.push({ key: 'models', name, said: `\`${name}\` fits no model of the registry`, mend: '' });
+    else idle.push({ key: 'models', name, said: `\`${name}\` is not a model of the registry`, mend });
   }
   if (known.tools === undefined) return idle;
   for (const name of tools) {
     if (name === '*' || isToolKnown(name, known.tools)) continue;
-    const message = name.includes('*') ? `\`${name}\` fits no tool` : `\`${name}\` is not defined in tools${didYouMean(name, known.tools)}`;
-    idle.push({ key: 'tools', message });
+    if (name.includes('*')) idle.push({ key: 'tools', name, said: `\`${name}\` fits no tool`, mend: '' });
+    else idle.push({ key: 'tools', name, said: `\`${name}\` is not defined in tools`, mend: didYouMean(name, known.tools) });
   }
   return idle;
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Config, RuleConfig } from '../contracts/config.ts';
 import { isRecord } from '../wire/json.ts';
 import { assemble, relativeTo } from './assemble.ts';
@@ -9,13 +9,16 @@ import { checkSecrets, collectSecrets, type Environment, GENERATED_KEY, toKeys, 
 import { BUILT_IN_PROVIDERS, defaultModelOf, type Inventory, type KnownProviders, takeInventory } from './inventory.ts';
 import { reportIssues, toMessage } from './issues.ts';
 import { readOverrides } from './overrides.ts';
-import { ConfigError, type ConfigProblem, type Path } from './problems.ts';
+import { ConfigError, type ConfigProblem, formatProblem, type Path } from './problems.ts';
 import { checkReferences, checkRules, type Findings } from './references.ts';
 import { resolvePassthrough, resolveRegistry } from './resolve.ts';
+import { type RulesFile, readRules } from './rules-file.ts';
 import { type ConfigFile, schema } from './schema.ts';
 import { routeRules } from './schema-routing.ts';
 import { resolveStorage } from './storage.ts';
+import { slipsAmong, toldOf, type UnlessAdded } from './unless-added.ts';
 import { warnAbout } from './warnings.ts';
+import { whyNoFolder, whyUnreadable } from './why-unreadable.ts';
 
 export interface LoadOptions {
   /** `--config`; else `HERMES_CONFIG`, else `config/hermes.yaml`. */
@@ -42,6 +45,10 @@ export interface LoadedConfig {
   files: string[];
   /** Made for this run because no key is configured; shown once. */
   generatedKey?: string | undefined;
+  /** Names that nothing has defined yet; empty where there are no plugins. */
+  unlessAdded: readonly UnlessAdded[];
+  /** Where a part of the configuration was written, for what is found out only when plugins are set up: also of `shadow.rules`, `rollout.rules`. */
+  problemAt(path: Path, message: string): ConfigProblem;
 }
 
 /** The process's environment: the one place where it is read. `beneath` gives what it does not say itself. */
@@ -71,6 +78,9 @@ class Loading {
   private readonly problems: ConfigProblem[] = [];
   private readonly warnings: string[] = [];
   private readonly files: string[];
+  private readonly unlessAdded: UnlessAdded[] = [];
+  /** Files of candidate rules by the block that names them. */
+  private readonly rulesFiles = new Map<unknown, RulesFile>();
 
   constructor(options: LoadOptions) {
     this.options = options;
@@ -87,14 +97,15 @@ class Loading {
     if (!isRecord(document.value)) throw new ConfigError(document.problems);
     const raw = document.value;
     const inventory = takeInventory(raw, this.known);
-    const findings = this.findings(document, this.pluginsMayAdd(raw));
+    const pluginsMayAdd = this.checkPluginsFolder(raw, document);
+    const findings = this.findings(document, pluginsMayAdd);
     const parsed = schema.safeParse(raw, { error: toMessage });
     if (!parsed.success) reportIssues(parsed.error.issues, document.report);
     checkReferences(raw, inventory, this.matchers, findings);
     checkModels(raw, inventory, this.known, findings);
     checkSecrets(raw, this.env, document.report);
-    const candidates = this.readCandidates('shadow', raw, inventory, document);
-    const rollout = this.readCandidates('rollout', raw, inventory, document);
+    const candidates = this.readCandidates('shadow', raw, inventory, document, pluginsMayAdd);
+    const rollout = this.readCandidates('rollout', raw, inventory, document, pluginsMayAdd);
     const overrides = readOverrides(this.options.flags, this.env, (problem) => this.problems.push(problem));
     const storage = parsed.success ? this.storage(parsed.data, document) : undefined;
     if (storage && parsed.success && parsed.data.server.workers !== 1 && (storage.hot_backend !== 'redis' || storage.cold_backend !== 'postgres'))
@@ -103,7 +114,7 @@ class Loading {
         'several workers need stores that they share: set REDIS_URL=redis://… and DATABASE_URL=postgres://…, or leave it at 1',
       );
     this.problems.unshift(...document.problems);
-    if (!parsed.success || storage === undefined || this.problems.length > 0) throw new ConfigError(this.problems);
+    if (!parsed.success || storage === undefined || this.problems.length > 0) throw new ConfigError([...this.problems, ...slipsAmong(this.unlessAdded)]);
 
     const file = parsed.data;
     const found = collectSecrets(raw, this.env, this.known);
@@ -128,26 +139,45 @@ class Loading {
     };
     const config = assemble(file, parts);
     warnAbout(config, file, findings.warn);
-    return { config, warnings: [...new Set(this.warnings)], files: this.files, ...(generatedKey === undefined ? {} : { generatedKey }) };
+    return {
+      config,
+      warnings: [...new Set(this.warnings)],
+      files: this.files,
+      ...(generatedKey === undefined ? {} : { generatedKey }),
+      unlessAdded: this.unlessAdded,
+      problemAt: (path, message) => this.problemAt(document, path, message),
+    };
   }
 
-  private pluginsMayAdd(raw: Record<string, unknown>): boolean {
+  /** Are there plugins? The usual folder need not be there; one that is written down must. */
+  private checkPluginsFolder(raw: Record<string, unknown>, document: ConfigDocument): boolean {
     const given = isRecord(raw.pipeline) ? raw.pipeline.plugins_dir : undefined;
-    const folder = typeof given === 'string' ? resolve(dirname(this.file), given) : resolve(this.cwd, 'plugins');
-    return this.options.pluginsMayAdd?.(folder) ?? false;
+    const folder = typeof given === 'string' ? relativeTo(this.file, given) : resolve(this.cwd, 'plugins');
+    const wrong = typeof given === 'string' && given !== '' ? whyNoFolder(folder) : undefined;
+    if (wrong !== undefined) document.report(['pipeline', 'plugins_dir'], `${folder}: ${wrong}`);
+    return wrong === undefined && (this.options.pluginsMayAdd?.(folder) ?? false);
   }
 
-  private findings(document: ConfigDocument, pluginsMayAdd = false): Findings {
-    const nothing = (): void => undefined;
+  private findings(document: ConfigDocument, pluginsMayAdd: boolean): Findings {
     const warn = (path: Path, message: string): void => {
-      this.warnings.push(path.length === 0 ? message : `${document.place(path)}: ${message}`);
+      this.warnings.push(path.length === 0 ? message : formatProblem(document.problemAt(path, message)));
     };
     return {
       report: document.report,
-      reportUnlessAdded: pluginsMayAdd ? nothing : document.report,
       warn,
-      warnUnlessAdded: pluginsMayAdd ? nothing : warn,
+      unlessAdded: (path, missing) => {
+        const told = toldOf(missing);
+        if (pluginsMayAdd) this.unlessAdded.push({ ...missing, problem: document.problemAt(path, told) });
+        else if (missing.kind === 'tool') warn(path, told);
+        else document.report(path, told);
+      },
     };
+  }
+
+  private problemAt(document: ConfigDocument, path: Path, message: string): ConfigProblem {
+    const [block, list, ...rest] = path;
+    const rules = list === 'rules' ? this.rulesFiles.get(block) : undefined;
+    return rules ? rules.document.problemAt([...rules.base, ...rest], message) : document.problemAt(path, message);
   }
 
   private read(file: string): string {
@@ -166,7 +196,13 @@ class Loading {
   }
 
   /** The rules of the file that `shadow` or `rollout` names; what is missing of `rollout` its schema tells. */
-  private readCandidates(block: 'shadow' | 'rollout', raw: Record<string, unknown>, inventory: Inventory, document: ConfigDocument): RuleConfig[] {
+  private readCandidates(
+    block: 'shadow' | 'rollout',
+    raw: Record<string, unknown>,
+    inventory: Inventory,
+    document: ConfigDocument,
+    pluginsMayAdd: boolean,
+  ): RuleConfig[] {
     const given = raw[block];
     if (!isRecord(given)) return [];
     if (given.rules_file === undefined && block === 'shadow') document.report([block, 'rules_file'], 'is missing: the file with the candidate rules');
@@ -181,25 +217,11 @@ class Loading {
       return [];
     }
     const rules = readRules(text, file, this.env);
-    checkRules(rules.list, rules.base, inventory, this.matchers, this.findings(rules.document));
+    this.rulesFiles.set(block, rules);
+    checkRules(rules.list, rules.base, inventory, this.matchers, this.findings(rules.document, pluginsMayAdd));
     const parsed = routeRules.safeParse(rules.list, { error: toMessage });
     if (!parsed.success) reportIssues(parsed.error.issues, rules.document.report, rules.base);
     this.problems.push(...rules.document.problems);
     return parsed.success ? parsed.data : [];
   }
-}
-
-function whyUnreadable(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-  if (code === 'ENOENT') return 'there is no such file';
-  return code === 'EISDIR' ? 'is a folder, not a file' : `cannot be read (${code})`;
-}
-
-/** The rules of a file that holds `route_rules:` among anything, or a bare list; whatever else is wrong in it. */
-function readRules(text: string, file: string, env: Environment = processEnvironment()): { list: unknown; base: Path; document: ConfigDocument } {
-  const document = readDocument(text, file, env, true);
-  const bare = Array.isArray(document.value);
-  const list = isRecord(document.value) ? document.value.route_rules : document.value;
-  if (document.problems.length === 0 && !Array.isArray(list)) document.report([], 'must hold `route_rules:`, or be a list of rules');
-  return { list: Array.isArray(list) ? list : [], base: bare ? [] : ['route_rules'], document };
 }

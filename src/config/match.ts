@@ -1,24 +1,25 @@
 import { RE2JS } from 're2js';
 import { isRecord } from '../wire/json.ts';
-import { didYouMean, oneOf, type Path } from './problems.ts';
+import type { Path } from './problems.ts';
 import { MATCHERS } from './schema-routing.ts';
+import type { MissingName } from './unless-added.ts';
 
 type Report = (path: Path, message: string) => void;
 interface MatchFindings {
   report: Report;
-  reportUnlessAdded: Report;
+  unlessAdded(path: Path, missing: MissingName): void;
 }
 
 /** What a schema cannot say of a `match`: unknown keys (there are custom matchers), expressions that do not compile, conditions that are empty. */
 export function checkMatch(match: unknown, path: Path, customMatchers: readonly string[], findings: MatchFindings): void {
-  const { report, reportUnlessAdded } = findings;
+  const { report } = findings;
   if (typeof match === 'string') checkExpression(match, 'i', path, report);
   if (!isRecord(match)) return;
   const known = [...new Set([...MATCHERS, ...customMatchers])];
   const keys = Object.keys(match);
   if (keys.length === 0) report(path, 'is empty: a rule for every message is `match: .*`');
   for (const key of keys) {
-    if (!known.includes(key)) reportUnlessAdded([...path, key], `is not a matcher${didYouMean(key, known) || `; known: ${oneOf(known)}`}`);
+    if (!known.includes(key)) findings.unlessAdded([...path, key], { kind: 'matcher', name: key, said: 'is not a matcher', known });
   }
   if (match.require_all !== undefined && match.keywords === undefined && !keys.some((key) => !known.includes(key))) {
     report([...path, 'require_all'], 'belongs to `keywords`, which is missing');

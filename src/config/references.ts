@@ -4,14 +4,13 @@ import { idleGrants, isToolKnown } from './grants.ts';
 import { elements, type Inventory, strings } from './inventory.ts';
 import { checkMatch } from './match.ts';
 import { didYouMean, oneOf, type Path } from './problems.ts';
+import type { MissingName } from './unless-added.ts';
 
 export interface Findings {
   report(path: Path, message: string): void;
-  /** A name that a plugin may add once it is set up: a mistake where there are no plugins. */
-  reportUnlessAdded(path: Path, message: string): void;
   warn(path: Path, message: string): void;
-  /** The same, for what is only rarely meant. */
-  warnUnlessAdded(path: Path, message: string): void;
+  /** A name that a plugin may add once it is set up. Where there are no plugins it is a mistake; of a tool, a warning. */
+  unlessAdded(path: Path, missing: MissingName): void;
 }
 
 /** Everything that names something else: models, rules, tools, providers. Reads leniently; what has the wrong form was already told. */
@@ -57,9 +56,10 @@ function checkGrants(auth: Record<string, unknown>, inventory: Inventory, findin
   const known = { models: [...inventory.models.keys()], aliases: inventory.aliases, tools: [...inventory.tools] };
   for (const list of ['keys', 'signatures']) {
     for (const [entry, index] of elements(auth[list])) {
-      for (const { key, message } of idleGrants({ models: strings(entry.models), tools: strings(entry.tools) }, known)) {
-        const warn = key === 'tools' ? findings.warnUnlessAdded : findings.warn;
-        warn(['auth', list, index, key], `${message}: it allows nothing`);
+      for (const { key, name, said, mend } of idleGrants({ models: strings(entry.models), tools: strings(entry.tools) }, known)) {
+        const path = ['auth', list, index, key];
+        if (key === 'models') findings.warn(path, `${said}${mend}: it allows nothing`);
+        else findings.unlessAdded(path, { kind: 'tool', name, said: `${said}: it allows nothing`, known: inventory.tools });
       }
     }
   }
@@ -73,10 +73,12 @@ export function checkRules(list: unknown, base: Path, inventory: Inventory, matc
     checkModelName(rule.model, [...base, index, 'model'], inventory, findings);
     for (const tool of strings(rule.tools)) {
       if (!isToolKnown(tool, inventory.tools))
-        findings.warnUnlessAdded(
-          [...base, index, 'tools'],
-          `\`${tool}\` is not defined in tools: it will not be available${didYouMean(tool, inventory.tools)}`,
-        );
+        findings.unlessAdded([...base, index, 'tools'], {
+          kind: 'tool',
+          name: tool,
+          said: `nothing defines the tool \`${tool}\`: it will not be available`,
+          known: inventory.tools,
+        });
     }
   }
 }

@@ -27,5 +27,5 @@ export function idleGrantsOf(key: KeyConfig, { registry, tool_sources }: Config,
   const aliases = new Map(models.flatMap(({ id, aliases: others }) => others.map((alias): [string, string] => [alias, id])));
   // A server that is away has tools, too.
   const all = tools && [...tools, ...tool_sources.map(({ id }) => `${id}.*`)];
-  return idleGrants(key, { models: models.map(({ id }) => id), aliases, tools: all }).map(({ key: member, message }) => `${member}: ${message}`);
+  return idleGrants(key, { models: models.map(({ id }) => id), aliases, tools: all }).map(({ key: member, said, mend }) => `${member}: ${said}${mend}`);
 }

@@ -106,7 +106,9 @@ export const passthrough = z
 
 export const pipeline = z
   .strictObject({
-    plugins_dir: text().optional().describe("Folder of your own plugins, relative to this file. Default: the working directory's `plugins/`."),
+    plugins_dir: text()
+      .optional()
+      .describe("Folder of your own plugins, relative to this file; it must exist. Default: the working directory's `plugins/`, if there is one."),
     order: z.array(text()).default([]).describe('Names of plugins in the order in which they must stand; the others keep their places.'),
   })
   .prefault({})

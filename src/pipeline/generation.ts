@@ -8,6 +8,7 @@ import { compose, type Pipeline, type Terminal } from './compose.ts';
 import type { Layer } from './entry.ts';
 import { type LoadedPlugin, PluginLoadError } from './load-plugins.ts';
 import { orderPlugins } from './order.ts';
+import { PluginConfigError, type PluginConfigMistake, toMistakes } from './plugin-config-error.ts';
 
 /** The steps that a request passes through which is not a chat: pass-through, models, admin. */
 const IDENTIFY = ['auth'];
@@ -55,16 +56,16 @@ export interface GenerationInput {
   previous?: Generation | undefined;
 }
 
-/** Sets every plugin up; their tools join those of the configuration, whose own win. Throws an Error that names the plugin when its configuration or its setup fails. */
+/** Sets every plugin up; their tools join those of the configuration, whose own win. Throws a PluginConfigError, or an Error that names the plugin whose setup fails. */
 export async function createGeneration(input: GenerationInput): Promise<Generation> {
   const { config, terminal, log } = input;
+  const settings = readSettings(config, input.plugins);
   const ordered = orderPlugins(input.plugins, config.pipeline.order);
-  checkPluginConfig(config, ordered);
   const layers: Layer[] = [];
   const tools = new Map<string, LocalTool[]>();
   for (const loaded of ordered) {
     const added: LocalTool[] = [];
-    layers.push(await toLayer(loaded, input, added));
+    layers.push(await toLayer(loaded, settings.get(loaded.plugin.name), input, added));
     tools.set(loaded.plugin.name, added);
   }
   joinTools(config, ordered, tools, log);
@@ -114,11 +115,25 @@ function hookNames(layer: Layer | undefined): string[] {
   return (['handle', 'onChunk', 'onEnd', 'close'] as const).filter((name) => layer?.hooks[name] !== undefined);
 }
 
-function checkPluginConfig(config: Config, ordered: readonly LoadedPlugin[]): void {
-  const known = ordered.map(({ plugin }) => plugin.name);
-  for (const name of Object.keys(config.plugins)) {
-    if (!known.includes(name)) throw new Error(`plugins.${name} configures a plugin that does not exist; there are ${known.join(', ')}`);
+/** What each plugin's `config` makes of its block; all that is wrong in them at once, and names of plugins that do not exist. */
+function readSettings({ plugins: blocks, pipeline }: Config, plugins: readonly LoadedPlugin[]): ReadonlyMap<string, unknown> {
+  const known = plugins.map(({ plugin }) => plugin.name);
+  const settings = new Map<string, unknown>();
+  const mistakes: PluginConfigMistake[] = [];
+  for (const [index, name] of pipeline.order.entries())
+    if (!known.includes(name))
+      mistakes.push({ path: ['pipeline', 'order', index], message: `names the plugin "${name}", which does not exist`, unknown: { name, known } });
+  for (const name of Object.keys(blocks))
+    if (!known.includes(name)) mistakes.push({ path: ['plugins', name], message: 'configures a plugin that does not exist', unknown: { name, known } });
+  for (const { plugin } of plugins) {
+    try {
+      settings.set(plugin.name, plugin.config ? plugin.config.parse(blocks[plugin.name] ?? {}) : blocks[plugin.name]);
+    } catch (thrown) {
+      mistakes.push(...toMistakes(plugin.name, thrown));
+    }
   }
+  if (mistakes.length > 0) throw new PluginConfigError(mistakes);
+  return settings;
 }
 
 /** Nobody has looked at the configuration's tools yet. */
@@ -140,8 +155,8 @@ function fileOf({ plugin, file }: LoadedPlugin): string {
   return file ?? plugin.name;
 }
 
-/** `added`: takes the tools. */
-async function toLayer(loaded: LoadedPlugin, input: GenerationInput, added: LocalTool[]): Promise<Layer> {
+/** `settings`: as its `config` gave them. `added`: takes the tools. */
+async function toLayer(loaded: LoadedPlugin, settings: unknown, input: GenerationInput, added: LocalTool[]): Promise<Layer> {
   const { plugin, file } = loaded;
   const value = input.config.plugins[plugin.name];
   const { previous } = input;
@@ -154,25 +169,15 @@ async function toLayer(loaded: LoadedPlugin, input: GenerationInput, added: Loca
     if (!open) throw new Error('addTool is for setup: the tools of a generation do not change later');
     added.push(input.parseTool(tool));
   };
-  const hooks = unchanged ? before : await setUp(loaded, value, before, { ...input.hermes, addTool, config: input.config });
+  const hooks = unchanged ? before : await setUp(loaded, settings, before, { ...input.hermes, addTool, config: input.config });
   open = false;
   return { name: plugin.name, optional: plugin.optional ?? false, hooks, local: plugin.local };
 }
 
-async function setUp(loaded: LoadedPlugin, value: unknown, previous: Hooks<object> | undefined, hermes: Hermes): Promise<Hooks<object>> {
+async function setUp(loaded: LoadedPlugin, settings: unknown, previous: Hooks<object> | undefined, hermes: Hermes): Promise<Hooks<object>> {
   const { plugin } = loaded;
-  let config: unknown = value;
   try {
-    config = plugin.config ? plugin.config.parse(value ?? {}) : value;
-  } catch (cause) {
-    throw new PluginLoadError(
-      fileOf(loaded),
-      `its configuration plugins.${plugin.name} is wrong: ${cause instanceof Error ? cause.message : String(cause)}`,
-      cause,
-    );
-  }
-  try {
-    const made = await plugin.setup?.(hermes, config, previous);
+    const made = await plugin.setup?.(hermes, settings, previous);
     return made ? joinHooks(made, plugin) : plugin;
   } catch (cause) {
     throw new PluginLoadError(fileOf(loaded), `setup failed: ${cause instanceof Error ? cause.message : String(cause)}`, cause);

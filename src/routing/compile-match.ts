@@ -1,14 +1,26 @@
 import type { Condition, Matcher, MatcherContext } from '../contracts/matcher.ts';
+import { isRecord } from '../wire/json.ts';
 import { conjunction } from './matchers/conditions/conjunction.ts';
 import { nearestName } from './suggest.ts';
 
 /** A key of `match` that no matcher answers to. */
-class UnknownMatcher extends Error {
-  readonly key: string;
+export class UnknownMatcher extends Error {
   constructor(key: string, known: readonly string[]) {
     const nearest = nearestName(key, known);
     super(`there is no matcher ${JSON.stringify(key)}${nearest ? `; did you mean ${nearest}?` : ''} Known: ${known.join(', ')}`);
     this.name = 'UnknownMatcher';
+  }
+}
+
+/** A key of a rule's `match` that its matcher refuses, or that has none. */
+export class RefusedCondition extends Error {
+  /** The object within `match` that holds the key. */
+  readonly within: object;
+  readonly key: string;
+  constructor(within: object, key: string, cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.name = 'RefusedCondition';
+    this.within = within;
     this.key = key;
   }
 }
@@ -18,7 +30,7 @@ export type MatchScope = Omit<MatcherContext, 'compile' | 'siblings'>;
 /** Compiles a rule's `match`: a string is a regular expression, an object's keys must all hold. Throws an Error for people. */
 export function compileMatch(match: unknown, matchers: ReadonlyMap<string, Matcher>, scope: MatchScope): Condition {
   if (typeof match === 'string') return compileKeys({ regex: match }, matchers, scope);
-  if (typeof match === 'object' && match !== null && !Array.isArray(match)) return compileKeys(Object.fromEntries(Object.entries(match)), matchers, scope);
+  if (isRecord(match)) return compileKeys(match, matchers, scope);
   throw new Error('match takes a regular expression or an object of conditions');
 }
 
@@ -28,10 +40,15 @@ function compileKeys(match: Readonly<Record<string, unknown>>, matchers: Readonl
   const parts: Condition[] = [];
   for (const key of keys) {
     if (modifiers.has(key)) continue;
-    const matcher = matchers.get(key);
-    if (!matcher) throw new UnknownMatcher(key, [...matchers.keys()].sort());
     const context: MatcherContext = { ...scope, siblings: match, compile: (inner) => compileMatch(inner, matchers, scope) };
-    parts.push(matcher.compile(match[key], context));
+    try {
+      const matcher = matchers.get(key);
+      if (!matcher) throw new UnknownMatcher(key, [...matchers.keys()].sort());
+      parts.push(matcher.compile(match[key], context));
+    } catch (cause) {
+      // The innermost knows the place best.
+      throw cause instanceof RefusedCondition ? cause : new RefusedCondition(match, key, cause);
+    }
   }
   if (parts.length === 0) throw new Error("match is empty; '.*' hits everything");
   return conjunction(parts);

@@ -1,5 +1,5 @@
 import type { Condition, Matcher } from '../contracts/matcher.ts';
-import { compileMatch } from './compile-match.ts';
+import { compileMatch, RefusedCondition, UnknownMatcher } from './compile-match.ts';
 import { KeywordAutomaton, normaliseKeyword } from './keyword-automaton.ts';
 import { MatchComparer, type MatchNode } from './lint-match.ts';
 import { nearestName } from './suggest.ts';
@@ -103,7 +103,7 @@ function read(rule: LintRule, matchers: ReadonlyMap<string, Matcher>, comparer: 
       resembles: () => async () => undefined,
     });
   } catch (thrown) {
-    const unknown = thrown instanceof Error && thrown.name === 'UnknownMatcher';
+    const unknown = thrown instanceof RefusedCondition && thrown.cause instanceof UnknownMatcher;
     report('error', unknown ? 'unknown-matcher' : 'broken', thrown instanceof Error ? thrown.message : 'its match cannot be read');
     return { rule, node: undefined, always: false };
   }

@@ -4,6 +4,7 @@ import type { RuleReason } from '../contracts/routing.ts';
 import { compileMatch } from './compile-match.ts';
 import type { ExampleBank } from './embedding/example-bank.ts';
 import { KeywordAutomaton } from './keyword-automaton.ts';
+import { type RefusedRule, RefusedRules, toRefusedRule } from './refused-rules.ts';
 
 export interface CompiledRule {
   readonly config: RuleConfig;
@@ -28,9 +29,10 @@ export class RuleSet {
   /** Keyword id to the indexes of the rules that need it. */
   readonly #byKeyword = new Map<number, number[]>();
 
-  /** Throws a plain Error that names the rule. */
+  /** Throws RefusedRules. */
   constructor(rules: readonly RuleConfig[], matchers: ReadonlyMap<string, Matcher>, timezone: string | undefined, bank: ExampleBank) {
-    this.rules = rules.map((config) => {
+    const refused: RefusedRule[] = [];
+    this.rules = rules.flatMap((config) => {
       try {
         const condition = compileMatch(config.match, matchers, {
           ruleId: config.id,
@@ -38,11 +40,13 @@ export class RuleSet {
           keyword: (word) => this.#automaton.add(word),
           resembles: (examples, topK) => bank.register(config.id, examples, topK),
         });
-        return { config, condition };
+        return [{ config, condition }];
       } catch (cause) {
-        throw new Error(`route rule ${config.id}: ${cause instanceof Error ? cause.message : 'its match cannot be read'}`, { cause });
+        refused.push(toRefusedRule(config, cause));
+        return [];
       }
     });
+    if (refused.length > 0) throw new RefusedRules(refused);
     for (const [index, { condition }] of this.rules.entries()) this.#index(index, condition);
     this.#automaton.build();
   }

@@ -32,8 +32,18 @@ async function check(yaml: string, plugins: Record<string, string> = {}, words =
 
 describe('hermes config check', () => {
   it('takes what plugins add for good', async () => {
-    const rules = 'route_rules: [{ id: r, match: { weather: rain }, model: m }]\n';
-    assert.match(await check(FOLDER + rules, { 'weather.mjs': WEATHER }), /^exit 0: .*hermes\.yaml: good \(1 models, 1 rules/s);
+    const rules = 'route_rules: [{ id: r, match: { weather: rain }, model: m, tools: [sky.look, sky.lok] }]\n';
+    const said = await check(FOLDER + rules, { 'weather.mjs': WEATHER });
+    assert.match(said, /^exit 0: .*hermes\.yaml: good \(1 models, 1 rules/s);
+    assert.deepEqual(said.match(/nothing defines .*/g), ['nothing defines the tool `sky.lok`: it will not be available (did you mean `sky.look`?)']);
+  });
+
+  it('tells what no plugin has added with its place', async () => {
+    const rules = 'route_rules: [{ id: r, match: { weathr: rain }, model: m }]\n';
+    assert.match(
+      await check(FOLDER + rules, { 'weather.mjs': WEATHER }),
+      /^exit 1: \S+hermes\.yaml:4:33 route_rules\[0\]\.match\.weathr: is not a matcher \(did you mean `weather`\?\)\n$/,
+    );
   });
 
   it('finds what would stop the start in plugins, their settings and their order, and names the file', async () => {
@@ -42,7 +52,7 @@ describe('hermes config check', () => {
       check('plugins: { nosuch: { a: 1 } }\n'),
       check(FOLDER, { 'broken.mjs': 'throw new Error("on load");' }),
     ]);
-    for (const text of said) assert.match(text, /^exit 1: .*hermes\.yaml: /s);
+    for (const text of said) assert.match(text, /^exit 1: .*hermes\.yaml:/s);
     assert.match(said.join('\n'), /names the plugin "nosuch".*configures a plugin that does not exist.*broken\.mjs/s);
   });
 });

@@ -83,6 +83,9 @@ describe('the custom provider of docs/custom-provider.md', () => {
 
   it('is missed at the start when no plugin adds it', async () => {
     await assert.rejects(startApp(config(1)), /acme/);
-    await assert.rejects(startApp(config(1), { files: { 'other.mjs': "export default { name: 'other' };" } }), /no plugin adds the provider acme/);
+    await assert.rejects(
+      startApp(config(1), { files: { 'other.mjs': "export default { name: 'other' };" } }),
+      /hermes\.yaml:1:\d+ providers\.acme\.type: `acme` is not a provider type; known: anthropic, openai, simulator/,
+    );
   });
 });

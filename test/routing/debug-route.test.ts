@@ -46,7 +46,7 @@ const file = {
 let house: House;
 before(async () => {
   const { registries, read } = await createConfigReader({ file: '/nowhere/hermes.yaml', text: JSON.stringify(file), env: { DATABASE_URL: 'sqlite::memory:' } });
-  house = await createHouse({ config: read().config, log: createLog('error', process.stderr), metrics: createMetrics() }, registries);
+  house = await createHouse({ loaded: read(), log: createLog('error', process.stderr), metrics: createMetrics() }, registries);
 });
 after(() => house.close());
 

@@ -143,10 +143,8 @@ it('a rule whose tool neither the file nor a plugin defines is warned of once al
     { route_rules: [{ id: 'all', match: '.*', model: 'fast_model', tools: ['stock.count', 'stock.sum'] }] },
     { files: { 'stock.mjs': STOCK } },
   );
-  const warned = app.lines.filter(({ level, message }) => level === 'warn' && message.includes('nothing defines this tool'));
-  assert.deepEqual(
-    warned.map(({ rule, tool }) => [rule, tool]),
-    [['all', 'stock.sum']],
-  );
+  const warned = app.lines.filter(({ level, message }) => level === 'warn' && message.includes('nothing defines the tool'));
+  assert.equal(warned.length, 1);
+  assert.match(warned[0]?.message ?? '', /hermes\.yaml:1:\d+ route_rules\[0\]\.tools: nothing defines the tool `stock\.sum`: it will not be available$/);
   await app.stop();
 });
