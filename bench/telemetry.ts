@@ -84,6 +84,7 @@ function toEnding(trace: ExchangeTrace): Ending {
     exchange: part as Exchange,
     traceId: trace.id,
     requestId: trace.id,
+    callerRequestId: undefined,
     method: 'POST',
     path: '/v1/chat',
     status: 200,

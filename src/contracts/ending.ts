@@ -5,6 +5,8 @@ export interface Ending {
   exchange: Exchange | undefined;
   traceId: string;
   requestId: string;
+  /** The `x-request-id` that came with the request: noted, never ours. */
+  callerRequestId: string | undefined;
   method: string;
   path: string;
   /** What the client saw, or would have seen: an error after the head counts as its own status. */

@@ -32,6 +32,23 @@ export function hideCredentials(headers: Record<string, string>): Record<string,
   return headers;
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+const CONTROL = /[\u0000-\u001f\u007f-\u009f]/g;
+const MAX_NOTED = 256;
+
+/** The caller's own `x-request-id`, for log and trace. */
+export function callerRequestId({ 'x-request-id': given }: Readonly<Record<string, string | string[] | undefined>>): string | undefined {
+  if (given === undefined) return undefined;
+  const noted = [given]
+    .flat()
+    .join(', ')
+    .slice(0, 4 * MAX_NOTED)
+    .replaceAll(CONTROL, '')
+    .trim()
+    .slice(0, MAX_NOTED);
+  return noted === '' ? undefined : noted;
+}
+
 /** The caller's address; `x-forwarded-for` counts only as far as trusted proxies wrote it. */
 export function remoteAddress(request: IncomingMessage, trusted: readonly string[]): string {
   const direct = request.socket.remoteAddress ?? '';

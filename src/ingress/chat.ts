@@ -2,22 +2,22 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readCredential } from '../access/credential.ts';
 import type { Door, Entered } from '../contracts/door.ts';
 import { HermesError, toHermesError } from '../contracts/errors.ts';
-import type { Answer, Exchange, Facts } from '../contracts/exchange.ts';
+import type { Answer, Exchange, Facts, Principal } from '../contracts/exchange.ts';
 import { PipelineExchange } from '../pipeline/exchange.ts';
 import type { Generation } from '../pipeline/generation.ts';
 import { captureContent } from '../telemetry/capture-content.ts';
 import { ExchangeTrace } from '../telemetry/trace.ts';
 import { spread } from '../wire/collect.ts';
-import { liftAsk } from '../wire/lift-ask.ts';
-import { allHeaders, hideCredentials, remoteAddress } from './caller-headers.ts';
+import { requestIdOf } from '../wire/lift-ask.ts';
+import { allHeaders, callerRequestId, hideCredentials, remoteAddress } from './caller-headers.ts';
 import type { Gateway } from './gateway.ts';
-import { toHeaderText, toSendable } from './header-text.ts';
+import { idHeaders, toSendable } from './header-text.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { addFactHeaders, costOf, toDecimal, toHermesObject } from './hermes-object.ts';
 import { parseBody } from './parse-body.ts';
 import { readBody } from './read-body.ts';
 import { replyStream } from './stream-reply.ts';
-import { turnAwayWrongKey } from './turn-away.ts';
+import { signerOf, turnAwayWrongKey } from './turn-away.ts';
 import { collectAnswer, isCompletion, send, toBodyBytes, toErrorHeaders } from './whole-reply.ts';
 
 const sseHeaders = (): Record<string, string> => ({
@@ -47,6 +47,10 @@ class ChatRequestRun {
   readonly #arrived = performance.now();
   readonly #startedAt: number;
   #exchange: PipelineExchange | undefined;
+  /** Who sent it, where that was found out before the step `auth`. */
+  #principal: Principal | undefined;
+  #bytes: Buffer | undefined;
+  #body: unknown;
   #heartbeat: Heartbeat | undefined;
   #firstTokenMs: number | undefined;
   #overheadMs: number | undefined;
@@ -81,6 +85,7 @@ class ChatRequestRun {
       error = toHermesError(thrown);
       if (!(thrown instanceof HermesError)) this.#gateway.log.error({ request_id: this.#traceId, err: thrown }, 'request failed');
       this.#refuse(error);
+      if (this.#bytes && !this.#exchange) this.#principal ??= await signerOf(this.#gateway, this.#request, this.#traceId, this.#bytes);
     } finally {
       clearTimeout(deadline);
       if (this.#exchange) this.#gateway.inFlight.delete(this.#exchange);
@@ -96,36 +101,53 @@ class ChatRequestRun {
     const request = this.#request;
     const headers = allHeaders(request);
     const credential = readCredential(headers);
-    const path = request.url ?? '/';
-    const method = request.method ?? 'POST';
-    const from = remoteAddress(request, config.server.trusted_proxies);
     const early = turnAwayWrongKey(this.#gateway, request, this.#traceId, credential);
-    if (early) await early;
+    this.#principal = early instanceof Promise ? await early : early;
     const bytes = await readBody(request, config.server.body_limit);
+    this.#bytes = bytes;
     const body = parseBody(bytes, config.server.max_depth);
+    this.#body = body;
     const visible = hideCredentials(headers);
     const entered = this.#door.enter(body, visible, () => this.#gateway.environment.uuid());
+    const wants = this.#toWants(entered, visible);
+    return this.#create(visible, entered, wants, { bytes, body, ...(credential ? { credential } : {}) });
+  }
+
+  #create(
+    headers: Readonly<Record<string, string>>,
+    { ask, request }: Pick<Entered, 'ask' | 'request'>,
+    wants: Exchange['wants'],
+    received: Pick<Exchange['inbound'], 'bytes' | 'body' | 'credential'>,
+  ): PipelineExchange {
+    const { config, touchesRequests } = this.#generation;
+    const { method = 'POST', url: path = '/' } = this.#request;
     return new PipelineExchange({
-      id: entered.ask.requestId ?? this.#traceId,
+      id: ask.requestId ?? this.#traceId,
       config,
-      headers: visible,
-      ask: entered.ask,
-      wants: this.#toWants(entered, visible),
+      headers,
+      ask,
+      wants,
       inbound: {
         form: this.#door.form,
         method,
         path,
-        bytes,
-        body,
-        touched: this.#generation.touchesRequests,
-        request: entered.request,
-        remoteAddress: from,
-        ...(credential ? { credential } : {}),
+        touched: touchesRequests,
+        request,
+        remoteAddress: remoteAddress(this.#request, config.server.trusted_proxies),
+        ...received,
       },
-      trace: new ExchangeTrace(this.#traceId, this.#startedAt, this.#arrived, visible.traceparent),
-      deadline: entered.ask.timeoutMs === undefined ? Number.POSITIVE_INFINITY : this.#arrived + entered.ask.timeoutMs,
+      trace: new ExchangeTrace(this.#traceId, this.#startedAt, this.#arrived, headers.traceparent),
+      deadline: ask.timeoutMs === undefined ? Number.POSITIVE_INFINITY : this.#arrived + ask.timeoutMs,
       progress: (text) => this.#heartbeat?.progress(text),
     });
+  }
+
+  /** For the trace of what a valid key sent and could not be read: nothing of it runs. */
+  #unread(principal: Principal): PipelineExchange {
+    const wants = { stream: false, form: this.#door.form, verbose: false, usage: false, commit: undefined };
+    const exchange = this.#create(hideCredentials(allHeaders(this.#request)), { ask: {}, request: { messages: [] } }, wants, { bytes: undefined });
+    exchange.principal = principal;
+    return exchange;
   }
 
   #toWants(entered: Entered, headers: Readonly<Record<string, string>>): Exchange['wants'] {
@@ -145,7 +167,9 @@ class ChatRequestRun {
     else response.once('close', left);
     const { heartbeat_ms } = exchange.config.server;
     if (exchange.wants.stream)
-      this.#heartbeat = new Heartbeat(response, heartbeat_ms, () => response.writeHead(200, Object.assign(sseHeaders(), this.#idHeaders(exchange.id))));
+      this.#heartbeat = new Heartbeat(response, heartbeat_ms, () =>
+        response.writeHead(200, Object.assign(sseHeaders(), idHeaders(this.#traceId, exchange.id))),
+      );
     if (exchange.deadline === Number.POSITIVE_INFINITY) return undefined;
     const cancel = (): void =>
       exchange.cancel(
@@ -216,7 +240,7 @@ class ChatRequestRun {
     send(
       response,
       error.status,
-      { 'content-type': 'application/json', ...this.#idHeaders(this.#requestId()), ...toErrorHeaders(error), ...this.#closing() },
+      { 'content-type': 'application/json', ...idHeaders(this.#traceId, this.#requestId()), ...toErrorHeaders(error), ...this.#closing() },
       Buffer.from(JSON.stringify(this.#door.toError(error, { requestId: this.#traceId }))),
     );
   }
@@ -227,34 +251,25 @@ class ChatRequestRun {
     addUpstreamHeaders(headers, answer.facts, own);
     Object.assign(headers, own, this.#door.toHeaders?.(answer), answer.headers);
     toSendable(headers);
-    headers['x-request-id'] = this.#traceId;
-    headers['x-hermes-request-id'] = toHeaderText(exchange.id);
+    Object.assign(headers, idHeaders(this.#traceId, exchange.id));
     addFactHeaders(headers, exchange, answer, this.#overheadMs ?? 0);
     if (this.#gateway.closing()) headers.connection = 'close';
     return headers;
   }
-  /** As far as the headers tell it, where the body could not be read. */
   #requestId(): string {
-    if (this.#exchange) return this.#exchange.id;
-    try {
-      return liftAsk({}, allHeaders(this.#request)).ask.requestId ?? this.#traceId;
-    } catch {
-      return this.#traceId;
-    }
-  }
-  #idHeaders(requestId: string): Record<string, string> {
-    return { 'x-request-id': this.#traceId, 'x-hermes-request-id': toHeaderText(requestId) };
+    return this.#exchange?.id ?? requestIdOf(this.#body, allHeaders(this.#request)) ?? this.#traceId;
   }
   #closing(): Record<string, string> {
     return this.#gateway.closing() ? { connection: 'close' } : {};
   }
 
   #ended(status: number, error: HermesError | undefined): void {
-    const exchange = this.#exchange;
+    const exchange = this.#exchange ?? (this.#principal && this.#unread(this.#principal));
     this.#gateway.ended({
       exchange,
       traceId: this.#traceId,
       requestId: this.#requestId(),
+      callerRequestId: callerRequestId(this.#request.headers),
       method: this.#request.method ?? 'POST',
       path: (this.#request.url ?? '/').split('?')[0] ?? '/',
       status,

@@ -16,3 +16,8 @@ export function toSendable(headers: Record<string, string>): void {
     if (!SENDABLE.test(value)) headers[name] = toHeaderText(value);
   }
 }
+
+/** Of this exchange, and of the request as its caller calls it; every answer has both. */
+export function idHeaders(traceId: string, requestId: string): Record<string, string> {
+  return { 'x-request-id': traceId, 'x-hermes-request-id': toHeaderText(requestId) };
+}

@@ -6,7 +6,7 @@ import type { Form } from '../contracts/stream.ts';
 import { PipelineExchange } from '../pipeline/exchange.ts';
 import { ExchangeTrace } from '../telemetry/trace.ts';
 import { liftAsk } from '../wire/lift-ask.ts';
-import { allHeaders, hideCredentials, remoteAddress } from './caller-headers.ts';
+import { allHeaders, callerRequestId, hideCredentials, remoteAddress } from './caller-headers.ts';
 import type { Gateway } from './gateway.ts';
 
 /** An exchange without a chat body: models, pass-through, admin. The caller's fields come by headers alone. */
@@ -56,6 +56,7 @@ export async function identified<T>(
     exchange,
     traceId: exchange.trace.id,
     requestId: exchange.id,
+    callerRequestId: callerRequestId(exchange.headers),
     method,
     path: path.split('?')[0] ?? '/',
     status: answer.status,

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { UpstreamTarget } from '../contracts/exchange.ts';
+import { toHeaderText } from './header-text.ts';
 
 /** Never forwarded: hop-by-hop (RFC 9110, 7.6.1), the caller's credentials and account, what proxies added, and hermes' own. */
 const DROPPED = new Set([
@@ -38,6 +39,13 @@ function namedIn(connection: string | undefined): string[] {
 export function cleanResponse(incoming: IncomingMessage): void {
   for (const name of namedIn(incoming.headers.connection)) delete incoming.headers[name];
   for (const name of DROPPED_FROM_RESPONSE) delete incoming.headers[name];
+  // An upstream that is a hermes, too: what this one says of itself stands in them.
+  for (const name of Object.keys(incoming.headers)) if (name.startsWith('x-hermes-')) delete incoming.headers[name];
+}
+
+/** What hermes says of a call that it passes on; there is one try. */
+export function callHeaders(target: UpstreamTarget): Record<string, string> {
+  return { 'x-hermes-route': 'passthrough', 'x-hermes-upstream': toHeaderText(target.id), 'x-hermes-attempts': '1' };
 }
 
 /** The request's own headers are what the proxy forwards: what must not pass is taken out of them. */

@@ -6,7 +6,8 @@ import type { Exchange, UpstreamTarget } from '../contracts/exchange.ts';
 import type { PipelineExchange } from '../pipeline/exchange.ts';
 import type { Agents } from '../upstream/proxy-agents.ts';
 import type { Gateway } from './gateway.ts';
-import { cleanResponse, replaceHeaders } from './pass-headers.ts';
+import { idHeaders } from './header-text.ts';
+import { callHeaders, cleanResponse, replaceHeaders } from './pass-headers.ts';
 import { heldToModels, permit, toUrl } from './pass-permission.ts';
 import { passUpgrade } from './pass-upgrade.ts';
 import { endPassed, isModelPath, PassedCall } from './passed-call.ts';
@@ -75,6 +76,7 @@ export function createPassThrough(gateway: Gateway, agents: Agents): PassThrough
           const buffered = await heldToModels(gateway, exchange, request);
           const call = new PassedCall(gateway, exchange, target);
           passing.set(request, call);
+          for (const [name, value] of Object.entries(callHeaders(target))) response.setHeader(name, value);
           try {
             await forward(target, exchange, request, response, buffered);
           } catch (thrown) {
@@ -82,10 +84,11 @@ export function createPassThrough(gateway: Gateway, agents: Agents): PassThrough
             throw thrown;
           }
           call.end(exchange.cancelled?.code);
-          exchange.answer = { status: response.statusCode, body: null, facts: { route: 'passthrough', upstream: target.id } };
+          exchange.answer = { status: response.statusCode, body: null, facts: call.facts() };
           return exchange.answer as NonNullable<Exchange['answer']>;
         });
-        if (answer.error && !response.headersSent) sendError(response, answer.error, { ...answer.headers, 'x-request-id': exchange.trace.id }, gateway.doors);
+        if (answer.error && !response.headersSent)
+          sendError(response, answer.error, { ...answer.headers, ...idHeaders(exchange.trace.id, exchange.id) }, gateway.doors);
         else if (answer.error) response.destroy();
         endPassed(gateway, exchange, request, answer.error?.status ?? answer.status, answer.error?.code, performance.now() - arrived);
       } finally {

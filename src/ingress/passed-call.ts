@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { DEFAULT_PASSTHROUGH } from '../access/passthrough-paths.ts';
-import type { Exchange, ModelCall, TokenCounts, UpstreamTarget } from '../contracts/exchange.ts';
+import type { Exchange, Facts, ModelCall, TokenCounts, UpstreamTarget } from '../contracts/exchange.ts';
 import { isRecord } from '../wire/json.ts';
 import { isUsage, tokensOf } from '../wire/usage.ts';
+import { callerRequestId } from './caller-headers.ts';
 import type { Gateway } from './gateway.ts';
 import { normalisePath } from './router.ts';
 
@@ -22,6 +23,7 @@ export class PassedCall {
   readonly #start = performance.now();
   #status: number | undefined;
   #tail = '';
+  #model: string | undefined;
 
   constructor(gateway: Gateway, exchange: Exchange, target: UpstreamTarget) {
     this.#gateway = gateway;
@@ -51,17 +53,27 @@ export class PassedCall {
     const isWebsocket = this.#status === 101;
     // A websocket's method is GET; one that the upstream did not take was no call.
     if (!isWebsocket && (this.#exchange.inbound.method !== 'POST' || (usage === undefined && !isModelPath(this.#exchange.inbound.path)))) return;
+    this.#model = this.#findModel();
     const call = this.#toCall(usage, error);
     this.#gateway.rooms.accounting.record(call, this.#exchange.config);
     this.#exchange.addCall(call);
   }
 
+  /** What is told of it once it is over; the model where the registry knows the one that answered. */
+  facts(): Facts {
+    return { route: 'passthrough', upstream: this.#target.id, attempts: 1, ...(this.#model && { model: this.#model }) };
+  }
+
+  #findModel(): string | undefined {
+    const { registry } = this.#exchange.config;
+    const named = lastModel(this.#tail);
+    return named === undefined ? undefined : (registry.find(named) ?? registry.find(named.replace(/-\d{4}-\d\d-\d\d$/, '')))?.id;
+  }
+
   #toCall(usage: TokenCounts | undefined, error: string | undefined): ModelCall {
-    const { principal, caller, trace, id, config } = this.#exchange;
+    const { principal, caller, trace, id } = this.#exchange;
     const answered = this.#status !== undefined && this.#status < 400;
     const ok = answered && error === undefined;
-    const named = lastModel(this.#tail);
-    const entry = named === undefined ? undefined : (config.registry.find(named) ?? config.registry.find(named.replace(/-\d{4}-\d\d-\d\d$/, '')));
     return {
       id: this.#gateway.environment.uuid(),
       traceId: trace.id,
@@ -70,7 +82,7 @@ export class PassedCall {
       durationMs: performance.now() - this.#start,
       firstTokenMs: undefined,
       // A model that the registry does not know has no price, and no name in labels.
-      model: entry?.id ?? 'passthrough',
+      model: this.#model ?? 'passthrough',
       upstream: this.#target.id,
       upstreamIdentity: this.#target.identity,
       provider: this.#target.provider,
@@ -149,6 +161,7 @@ export function endPassed(gateway: Gateway, exchange: Exchange, request: Incomin
     exchange,
     traceId: exchange.trace.id,
     requestId: exchange.id,
+    callerRequestId: callerRequestId(exchange.headers),
     method: request.method ?? 'GET',
     path: (exchange.inbound.path.split('?')[0] ?? '/').slice(0, 200),
     status,

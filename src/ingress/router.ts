@@ -6,9 +6,12 @@ import { HermesError, toHermesError } from '../contracts/errors.ts';
 import type { Answer } from '../contracts/exchange.ts';
 import { CONTENT_TYPES, formatFor } from '../telemetry/metrics.ts';
 import { isRecord, stringifyJson } from '../wire/json.ts';
+import { requestIdOf } from '../wire/lift-ask.ts';
+import { allHeaders, callerRequestId } from './caller-headers.ts';
 import { serveChat } from './chat.ts';
 import { COUNT_PATHS, countTokens } from './count-tokens.ts';
 import type { Gateway } from './gateway.ts';
+import { idHeaders } from './header-text.ts';
 import { beginBare, followClient, identified, requireAdmin } from './identified.ts';
 import { isKeptPath, serveKept } from './kept-responses.ts';
 import { listModels, showModel } from './models.ts';
@@ -39,18 +42,20 @@ export function createRouter(gateway: Gateway): (request: IncomingMessage, respo
       const error = toHermesError(thrown);
       if (!(thrown instanceof HermesError)) gateway.log.error({ request_id: traceId, err: thrown }, 'request failed');
       if (response.headersSent) response.destroy();
-      else sendError(response, error, { 'x-request-id': traceId }, gateway.doors);
+      else sendError(response, error, idHeaders(traceId, requestIdOf(undefined, allHeaders(request)) ?? traceId), gateway.doors);
       turnedAway(gateway, request, traceId, error);
     });
   };
 }
 
 /** Its one line in the log: nobody was asked who calls. */
-function turnedAway(gateway: Gateway, request: IncomingMessage, traceId: string, error: HermesError): void {
+export function turnedAway(gateway: Gateway, request: IncomingMessage, traceId: string, error: HermesError): void {
+  const headers = allHeaders(request);
   gateway.looked({
     exchange: undefined,
     traceId,
-    requestId: traceId,
+    requestId: requestIdOf(undefined, headers) ?? traceId,
+    callerRequestId: callerRequestId(headers),
     method: request.method ?? 'GET',
     path: (request.url ?? '/').split('?')[0]?.slice(0, 200) ?? '/',
     status: error.status,
@@ -260,7 +265,7 @@ async function proxy(gateway: Gateway, request: IncomingMessage, response: Serve
   try {
     const exchange = beginBare(gateway, request, traceId);
     followClient(exchange, response);
-    response.setHeader('x-request-id', traceId);
+    for (const [name, value] of Object.entries(idHeaders(traceId, exchange.id))) response.setHeader(name, value);
     await gateway.proxy(exchange, request, response);
   } finally {
     gateway.admission.leave();

@@ -31,6 +31,7 @@ export interface KeptTrace {
     readonly priority: string | undefined;
     readonly costRule: string | undefined;
     readonly error: string | undefined;
+    readonly callerRequestId: string | undefined;
     readonly overheadMs: number | undefined;
     readonly firstTokenMs: number | undefined;
   };
@@ -65,6 +66,7 @@ export function keep(ended: Ending, exchange: Exchange): KeptTrace {
       priority: ask.priority,
       costRule: route?.costRule,
       error: ended.error,
+      callerRequestId: ended.callerRequestId,
       overheadMs: ended.overheadMs,
       firstTokenMs: ended.firstTokenMs,
     },
@@ -90,6 +92,7 @@ function toFacts({ more, answer, trace, calls, toolCalls }: KeptTrace): Record<s
     user_level: more.userLevel,
     priority: more.priority,
     error: more.error,
+    caller_request_id: more.callerRequestId,
     cost_rule: more.costRule,
     overhead_ms: rounded(more.overheadMs),
     first_token_ms: rounded(more.firstTokenMs),

@@ -50,10 +50,11 @@ export class Recorder {
     this.#log.info(toLine(ended, labels, facts), 'request');
   }
 
-  /** A request of another kind (models, administration, no such path): its line alone. Looking is not worth a line in normal operation. */
+  /** A request of another kind (models, administration, no such path): its line alone. Looking at the gateway itself is not worth a line in normal operation. */
   looked(config: Config, ended: Ending): void {
     const service = toServiceLabel(config, ended.exchange?.caller?.service ?? ended.exchange?.principal?.service);
-    const level = ended.status < 400 && (ended.method === 'GET' || ended.method === 'HEAD') ? 'debug' : 'info';
+    const looks = (ended.method === 'GET' || ended.method === 'HEAD') && !ended.path.startsWith('/v1/');
+    const level = ended.status < 400 && looks ? 'debug' : 'info';
     this.#log[level](toLine(ended, { route: '', model: '', service }, NO_FACTS), 'request');
   }
 
@@ -85,6 +86,7 @@ function toLine(ended: Ending, { route, model, service }: { route: string; model
   const line: Record<string, unknown> = { request_id: ended.requestId };
   // The trace's own id, where the caller gave its request a name.
   if (ended.traceId !== ended.requestId) line.x_request_id = ended.traceId;
+  if (ended.callerRequestId !== undefined) line.caller_request_id = ended.callerRequestId;
   line.method = ended.method;
   line.path = ended.path;
   line.status = ended.status;

@@ -1,6 +1,7 @@
 import type { Priority } from '../contracts/config.ts';
 import { HermesError } from '../contracts/errors.ts';
 import type { Ask } from '../contracts/exchange.ts';
+import { isRecord } from './json.ts';
 
 /** Fields whose value is a plain string: body name to member of `Ask`. */
 const STRINGS = {
@@ -80,8 +81,18 @@ function withoutOwn(body: Readonly<Record<string, unknown>>): Record<string, unk
   return fields;
 }
 
+/** The caller's name for a request that is refused, as far as it can be read: never throws. */
+export function requestIdOf(body: unknown, headers: Readonly<Record<string, string>>): string | undefined {
+  const given = (isRecord(body) ? body.request_id : undefined) ?? headers['x-hermes-request-id'] ?? headers['idempotency-key'];
+  try {
+    return given === undefined ? undefined : toText(given, 'request_id');
+  } catch {
+    return undefined;
+  }
+}
+
 function toText(value: unknown, name: string): string {
-  if (typeof value !== 'string' || value === '') throw new HermesError('invalid_value', `'${name}' must be a non-empty string.`, { param: name });
+  if (typeof value !== 'string' || value.trim() === '') throw new HermesError('invalid_value', `'${name}' must be a non-empty string.`, { param: name });
   // Code points, as people count; they are only counted where there may be too many.
   if ((value.length > MAX_LENGTH && [...value].length > MAX_LENGTH) || CONTROL.test(value))
     throw new HermesError('invalid_value', `'${name}' must be at most ${MAX_LENGTH} characters, none of them control characters.`, { param: name });

@@ -48,6 +48,16 @@ describe('signed requests', () => {
     assert.equal((await ask('POST', '/v1/chat/completions', sign({ digest: 'UNSIGNED-PAYLOAD' }), BODY)).status, 401, 'unsigned is for what is passed through');
     assert.equal((await ask('POST', '/v1/chat/completions', sign({ body: 'else' }), BODY)).status, 401);
   });
+  it('have a trace also where their body cannot be used, and none where the signature does not hold', async () => {
+    const body = '{"messages":';
+    const before = app.lines.length;
+    assert.equal((await ask('POST', '/v1/chat/completions', sign({ body }), body)).status, 400);
+    assert.equal((await ask('POST', '/v1/chat/completions', sign({ body: 'else' }), body)).status, 400);
+    const [good, bad] = app.lines.slice(before).filter(({ message }) => message === 'request');
+    assert.deepEqual([good?.key, good?.service, bad?.key], ['signature:billing', 'billing', undefined]);
+    assert.equal((await app.fetch(`/admin/traces/${good?.request_id}`)).status, 200);
+    assert.equal((await app.fetch(`/admin/traces/${bad?.request_id}`)).status, 404);
+  });
   it('sign an empty body where there is none', async () => {
     const list = await ask('GET', '/v1/models', sign({ method: 'GET', path: '/v1/models' }));
     assert.equal(list.status, 200);

@@ -50,6 +50,39 @@ describe('a request body', () => {
       assert.equal(headers.get('x-hermes-request-id'), wanted ?? headers.get('x-request-id'));
     }
   });
+  it('that cannot be used is answered under the name that it gives itself, and a name of spaces is none', async () => {
+    const unread = await app.chat({ request_id: 'mine' });
+    assert.deepEqual([unread.status, unread.headers.get('x-hermes-request-id')], [400, 'mine']);
+    for (const id of ['', '  ']) {
+      const { status, headers, json } = await app.chat({ request_id: id, messages: user('x') });
+      assert.deepEqual([status, json.error?.param, headers.get('x-hermes-request-id')], [400, 'request_id', headers.get('x-request-id')]);
+    }
+  });
+  it('that is refused has its trace under a good key, and none under a wrong one', async () => {
+    const form = { '/v1/chat/completions': 'openai-chat', '/v1/messages': 'anthropic-messages', '/v1/responses': 'openai-responses' };
+    for (const [path, body, status, error] of [
+      ['/v1/chat/completions', '{"messages":', 400, 'invalid_json'],
+      ['/v1/chat/completions', '{"request_id":"mine"}', 400, 'invalid_request'],
+      ['/v1/chat/completions', JSON.stringify({ messages: user('x'), timeout: 'abc' }), 400, 'invalid_value'],
+      ['/v1/messages', '[', 400, 'invalid_json'],
+      ['/v1/responses', `"${'x'.repeat(70_000)}"`, 413, 'request_too_large'],
+    ] as const) {
+      const reply = await app.post(path, body, { 'x-request-id': 'theirs' });
+      assert.equal(reply.status, status, reply.text);
+      const id = reply.headers.get('x-request-id');
+      const trace = await app.fetch(`/admin/traces/${id}`);
+      const { json } = trace;
+      assert.deepEqual(
+        [json.status, json.service, json.key, json.error, json.path, json.form, json.caller_request_id],
+        [status, 'default', 'API_KEY', error, path, form[path], 'theirs'],
+      );
+      const line = app.lines.find(({ message, request_id, x_request_id }) => message === 'request' && (x_request_id ?? request_id) === id);
+      assert.deepEqual([line?.key, line?.service, line?.error, line?.request_id], ['API_KEY', 'default', error, reply.headers.get('x-hermes-request-id')]);
+    }
+    const wrong = await app.post('/v1/chat/completions', '{', { authorization: 'Bearer wrong' });
+    assert.equal(wrong.status, 401);
+    assert.equal((await app.fetch(`/admin/traces/${wrong.headers.get('x-request-id')}`)).status, 404);
+  });
   it('is measured unpacked: a bomb is 413', async () => {
     const bomb = gzipSync(Buffer.alloc(20_000_000, 97));
     assert.ok(bomb.length < 64 * 1024);

@@ -45,6 +45,28 @@ describe('the pass-through', () => {
     assert.equal(sent.url, '/v1/embeddings?x=1&tenant=hermes');
   });
 
+  it('says what hermes did with it, in its answers and in its refusals', async () => {
+    const told = async (path: string, init: RequestInit): Promise<unknown[]> => {
+      const { status, headers } = await vendor.app.fetch(path, { ...init, headers: { 'x-hermes-request-id': 'mine', ...init.headers } });
+      assert.match(headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
+      return [status, ...['request-id', 'route', 'upstream', 'attempts', 'tier'].map((name) => headers.get(`x-hermes-${name}`))];
+    };
+    const embed = { method: 'POST', body: '{"model":"embed","input":"a"}' };
+    assert.deepEqual(await told('/v1/embeddings', embed), [200, 'mine', 'passthrough', 'up', '1', null]);
+    assert.deepEqual(await told('/v1/embeddings', { ...embed, headers: { authorization: 'Bearer wrong' } }), [401, 'mine', null, null, null, null]);
+    assert.deepEqual(await told('/v1/a%2fb', {}), [400, 'mine', null, null, null, null]);
+  });
+
+  it('tells the model that answered in log, trace and metrics, where the registry knows it', async () => {
+    const { headers } = await vendor.app.post('/v1/embeddings?told=1', { model: 'embed', input: 'a' });
+    const id = headers.get('x-request-id');
+    const line = vendor.app.lines.find(({ message, request_id }) => message === 'request' && request_id === id);
+    const trace = await vendor.app.fetch(`/admin/traces/${id}`);
+    assert.deepEqual([line?.model, line?.attempts, trace.json.model], ['embed', 1, 'embed']);
+    const metrics = await vendor.app.fetch('/metrics');
+    assert.match(metrics.text, /hermes_requests_total\{[^}]*model="embed"[^}]*\} 1\n/);
+  });
+
   it('relays a binary download and the status and words of the upstream', async () => {
     const response = await fetch(`${vendor.app.base}/v1/audio/content`, { headers: { authorization: `Bearer ${KEY}` } });
     assert.deepEqual(Buffer.from(await response.arrayBuffer()), vendor.download);

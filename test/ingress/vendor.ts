@@ -36,7 +36,11 @@ export async function startVendor(): Promise<Vendor> {
       response.writeHead(200, { 'content-type': 'audio/mpeg', 'x-vendor': 'kept', connection: 'x-hop', 'x-hop': 'dropped', 'set-cookie': 'a=b' }).end(download);
     else if (url.includes('teapot')) response.writeHead(418, { 'content-type': 'text/plain' }).end('short and stout');
     else if (url.includes('cut')) response.writeHead(200, { 'content-length': '100' }).write('half', () => response.destroy());
-    else response.writeHead(200, { 'content-type': 'application/json' }).end('{"object":"list","data":[]}');
+    else if (url.includes('told=1'))
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end('{"object":"list","data":[],"model":"text-embedding-3-small","usage":{"prompt_tokens":1,"total_tokens":1}}');
+    else response.writeHead(200, { 'content-type': 'application/json', 'x-hermes-tier': 'theirs' }).end('{"object":"list","data":[]}');
   };
   const server = http.createServer((request, response) => {
     const hash = createHash('sha256');

@@ -109,6 +109,37 @@ describe('websockets', () => {
     assert.deepEqual((await knock('/v1/organization/x', [`Authorization: Bearer ${KEY}`])).statuses(), [403]);
     assert.equal(offers.length, count);
   });
+  it('bear both ids, whether they are taken or refused, and a limit tells when to come again', async () => {
+    const key = `Authorization: Bearer ${KEY}`;
+    const id = /^x-request-id: [0-9a-f-]{36}\r$/m;
+    for (const [path, headers, status] of [
+      ['/v1/realtime', [key, 'X-Hermes-Request-Id: mine'], 101],
+      ['/v1/organization/x', [key, 'X-Hermes-Request-Id: mine'], 403],
+      ['/v1/realtime', ['X-Hermes-Request-Id: mine'], 401],
+      ['/v1/realtime', [key, 'X-Hermes-Request-Id: mine', 'X-Hermes-Timeout: soon'], 400],
+    ] as const) {
+      const raw = await knock(path, headers);
+      assert.deepEqual(raw.statuses(), [status]);
+      assert.match(raw.text, id);
+      assert.match(raw.text, /^x-hermes-request-id: mine\r$/m);
+      raw.socket.destroy();
+    }
+    const limited = await startApp(
+      {
+        providers: { up: { type: 'openai', api_base: 'http://127.0.0.1:1/v1', api_key_env: 'UP_KEY' } },
+        passthrough: { upstream: 'up' },
+        limits: [{ per: 'key', requests_per_minute: 1 }],
+      },
+      { env: { UP_KEY: 'sk-upstream-secret' } },
+    );
+    await knock('/v1/realtime', [key], limited.app.port);
+    const raw = await knock('/v1/realtime', [key], limited.app.port);
+    assert.deepEqual(raw.statuses(), [429]);
+    const names = [...raw.text.matchAll(/^([a-z-]+): /gm)].map(([, name]) => name);
+    for (const name of ['x-request-id', 'x-hermes-request-id', 'x-hermes-limit', 'retry-after', 'retry-after-ms', 'x-ratelimit-limit-requests'])
+      assert.ok(names.includes(name), `${name} in ${names.join(' ')}`);
+    await limited.stop();
+  });
   it('are not what an offer of HTTP/2 is: it is served in HTTP/1.1, and so is what follows', async () => {
     const body = JSON.stringify({ messages: user('a Java client') });
     const raw = await openSocket(app.app.port);

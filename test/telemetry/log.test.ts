@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { describe, it } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { withoutSecrets } from '../../src/telemetry/log.ts';
+import { type LogLine, type Reply, type RunningApp, startApp, user } from '../app-kit.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const run = (code: string): { lines: Record<string, unknown>[]; status: number | null } => {
@@ -80,5 +81,36 @@ describe('fields named like secrets', () => {
   it('cost nothing where there are none: the same object goes on', () => {
     const fields = { request_id: 'r', tokens: 3, tool_calls: [{ tool: 't' }] };
     assert.equal(withoutSecrets(fields), fields);
+  });
+});
+
+describe('the line of a request', () => {
+  let app: RunningApp;
+  before(async () => {
+    app = await startApp({});
+  });
+  after(() => app.stop());
+  const lineOf = (reply: Reply): LogLine | undefined =>
+    app.lines.find(({ message, request_id }) => message === 'request' && request_id === reply.headers.get('x-request-id'));
+
+  it('is written in normal operation for all that keys ask for, models too; not for looks at the gateway itself', async () => {
+    for (const [path, level] of [
+      ['/v1/models', 'info'],
+      ['/v1/models/fast_model', 'info'],
+      ['/admin/upstreams', 'debug'],
+    ] as const)
+      assert.equal(lineOf(await app.fetch(path))?.level, level, path);
+  });
+
+  it("notes the caller's x-request-id, cut and without control characters; the id is hermes' own", async () => {
+    const given = `theirs\t1${'x'.repeat(300)}`;
+    for (const reply of [
+      await app.chat({ messages: user('x') }, { 'x-request-id': given }),
+      await app.fetch('/v1/models', { headers: { 'x-request-id': given } }),
+    ]) {
+      const line = lineOf(reply);
+      assert.match(String(line?.request_id), /^[0-9a-f-]{36}$/);
+      assert.equal(line?.caller_request_id, `theirs1${'x'.repeat(249)}`);
+    }
   });
 });

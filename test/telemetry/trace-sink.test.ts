@@ -64,6 +64,7 @@ function ending(id: string, startedAt: number, status = 200, keep_days = 14, { s
     exchange: part as Exchange,
     traceId: id,
     requestId: id,
+    callerRequestId: undefined,
     method: 'POST',
     path: '/v1/chat',
     status,
