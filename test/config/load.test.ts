@@ -157,7 +157,7 @@ test('names and patterns of keys and signatures that allow nothing are told', ()
     'auth.keys[0].models: `smal` is not a model of the registry (did you mean `small`?): it allows nothing',
     'auth.keys[0].models: `little` is not a model of the registry, but an alias: keys go by ids, so write `small`: it allows nothing',
     'auth.keys[0].models: `gpt-*` fits no model of the registry: it allows nothing',
-    'auth.keys[0].tools: `order.qery` is not defined in tools (did you mean `order.query`?): it allows nothing',
+    'auth.keys[0].tools: `order.qery` is not defined in tools: it allows nothing (did you mean `order.query`?)',
     'auth.keys[0].tools: `stock.*` fits no tool: it allows nothing',
     'auth.signatures[0].models: `larg` is not a model of the registry (did you mean `large`?): it allows nothing',
   ]);
