@@ -87,6 +87,7 @@ describe('redaction', () => {
     const body = {
       model: 'fake',
       user: 'bob@example.com',
+      store: true,
       metadata: { note: `card ${CARD}` },
       tools: [{ type: 'function', function: { name: 'f', description: `like ${PHONE}`, parameters: { type: 'object', properties: {} } } }],
       messages: [
