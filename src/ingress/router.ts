@@ -27,9 +27,6 @@ const CHAT_PATHS: Readonly<Record<string, string>> = {
   '/v1/messages': 'anthropic-messages',
   '/v1/responses': 'openai-responses',
 };
-const COMPACT = '/v1/responses/compact';
-const NO_COMPACTION =
-  'Conversations are not made shorter on request: hermes trims them to what the model takes, and sums up what goes (session.summarize_dropped). Leave this call out, or pass the API through (passthrough.responses).';
 /** What is signed where no body is read. */
 const NO_BODY = Buffer.alloc(0);
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -104,10 +101,7 @@ async function route(gateway: Gateway, request: IncomingMessage, response: Serve
     if (request.method !== 'POST') return methodNotAllowed(gateway, request, response, traceId, 'POST');
     return serveChat(gateway, door, request, response, traceId);
   }
-  if (isOwned(gateway, path)) {
-    if (COUNT_PATHS[path]) return tokens(gateway, path, { request, response, traceId });
-    if (path === COMPACT) throw new HermesError('invalid_request', NO_COMPACTION);
-  }
+  if (isCounted(gateway, path)) return tokens(gateway, path, { request, response, traceId });
   if (path === '/healthz') return sendJson(response, { status: 'ok' });
   if (path === '/readyz') return ready(gateway, response);
   if (path === '/metrics') return metrics(gateway, request, response);
@@ -122,13 +116,13 @@ async function route(gateway: Gateway, request: IncomingMessage, response: Serve
 
 /** Is this path nobody's here, so that it may go to the upstream of the pass-through? */
 export function isPassedThrough(gateway: Gateway, path: string): boolean {
-  const owned = doorFor(gateway, path) !== undefined || isOwned(gateway, path) || path === '/v1/models' || path.startsWith('/v1/models/');
+  const owned = doorFor(gateway, path) !== undefined || isCounted(gateway, path) || path === '/v1/models' || path.startsWith('/v1/models/');
   return path.startsWith('/v1/') && !owned;
 }
 
-/** Beside a door, and hermes' own like it: what a vendor counts, or makes shorter, would be another model's and unknown here. */
-function isOwned(gateway: Gateway, path: string): boolean {
-  if (COUNT_PATHS[path] === undefined && path !== COMPACT) return false;
+/** Beside a door, and hermes' own like it: what a vendor counts would be another model's. */
+function isCounted(gateway: Gateway, path: string): boolean {
+  if (COUNT_PATHS[path] === undefined) return false;
   return !path.startsWith('/v1/responses/') || !gateway.generation().config.passthrough.responses;
 }
 

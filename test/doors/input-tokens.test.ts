@@ -54,10 +54,4 @@ describe('what stands beside the Responses door', () => {
     await assert.rejects(count({ input: [{ type: 'item_reference', id: 'msg_1' }] }), OpenAI.NotFoundError);
     assert.equal((await app.fetch('/v1/responses/input_tokens')).status, 405);
   });
-
-  test('makes no conversation shorter, and says what does', async () => {
-    const { status, json } = await app.post('/v1/responses/compact', { model: 'claude', input: 'hi' });
-    assert.equal(status, 400);
-    assert.match(json.error?.message ?? '', /summarize_dropped.*passthrough\.responses/);
-  });
 });
