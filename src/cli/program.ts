@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
-import { ConfigError } from '../config/problems.ts';
+import { ConfigError, didYouMean } from '../config/problems.ts';
 import { HermesError } from '../contracts/errors.ts';
 import { PluginLoadError } from '../pipeline/load-plugins.ts';
 import { CommandFailed } from './command-failed.ts';
@@ -32,6 +32,8 @@ export async function run(argv: readonly string[]): Promise<number> {
     .version(version())
     .exitOverride()
     .showHelpAfterError();
+  const unknown = unknownCommand(argv[2]);
+  if (unknown !== undefined) return fail(new CommandFailed(unknown));
   const wanted = argv[2] !== undefined && Object.hasOwn(COMMANDS, argv[2]) ? [argv[2]] : Object.keys(COMMANDS);
   for (const name of wanted) (await COMMANDS[name]?.())?.(program);
   try {
@@ -40,6 +42,13 @@ export async function run(argv: readonly string[]): Promise<number> {
   } catch (thrown) {
     return fail(thrown);
   }
+}
+
+/** Without this it would be told as an argument too many of `serve`, which is what a line without a command runs. */
+function unknownCommand(name: string | undefined): string | undefined {
+  const known = [...Object.keys(COMMANDS), 'help'];
+  if (name === undefined || name.startsWith('-') || known.includes(name)) return undefined;
+  return `there is no command ${JSON.stringify(name)}${didYouMean(name, known) || `; known: ${known.join(', ')}`}`;
 }
 
 function fail(thrown: unknown): number {

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { parseDocument } from 'yaml';
@@ -61,7 +60,9 @@ export function nothingIn(withoutContent: number): string {
 
 /** The configuration with the other rules as its shadow's: read and checked like those. */
 function withCandidate({ config, rules }: ReplayOptions): string {
-  const document = parseDocument(readFileSync(configFile({ file: config }), 'utf8'));
+  // Of a file that is not there the option should speak, not `shadow.rules_file`.
+  readText(rules);
+  const document = parseDocument(readText(configFile({ file: config })));
   document.set('shadow', { rules_file: resolve(rules), sample: 0 });
   return String(document);
 }

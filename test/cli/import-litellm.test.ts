@@ -73,6 +73,29 @@ describe('a configuration of LiteLLM', () => {
     assert.match(findings, /fallbacks\.claude: gpt-4o would close a circle/);
     assert.match(findings, /fallbacks\.gpt-4o: a model has one fallback \(claude\).*small/);
   });
+  it('tells what is said of models that are not there', () => {
+    const { findings } = fromLitellm({
+      model_list: [{ model_name: 'g', litellm_params: { model: 'openai/gpt-4o' } }],
+      router_settings: { fallbacks: [{ zz: ['g'] }], model_group_alias: { other: 'yy' } },
+    });
+    assert.match(findings.join('\n'), /fallbacks\.zz: zz is no model of this file: its fallbacks \(g\) were left out/);
+    assert.match(findings.join('\n'), /model_group_alias: yy is no model of this file: its other names \(other\) were left out/);
+  });
+  it('gives Ollama, whose own address LiteLLM is told, the one beneath which it speaks as OpenAI does', () => {
+    for (const [given, taken] of [
+      ['http://localhost:11434', 'http://localhost:11434/v1'],
+      ['http://localhost:11434/', 'http://localhost:11434/v1'],
+      ['http://localhost:11434/api/chat', 'http://localhost:11434/v1'],
+      ['http://localhost:11434/v1', 'http://localhost:11434/v1'],
+      ['os.environ/OLLAMA', `$\{OLLAMA}/v1`],
+      [undefined, 'http://127.0.0.1:11434/v1'],
+    ]) {
+      const { config } = fromLitellm({ model_list: [{ model_name: 'm', litellm_params: { model: 'ollama/llama3', api_base: given } }] });
+      assert.equal((config.models as { api_base?: string }[])[0]?.api_base, taken);
+    }
+    const { config } = fromLitellm({ model_list: [{ model_name: 'm', litellm_params: { model: 'hosted_vllm/x', api_base: 'http://vllm:8000' } }] });
+    assert.equal((config.models as { api_base?: string }[])[0]?.api_base, 'http://vllm:8000');
+  });
   it('names every part that did not come along', () => {
     const { findings } = imported('self-hosted.yaml');
     for (const part of [

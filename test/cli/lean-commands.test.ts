@@ -35,6 +35,17 @@ describe('a command that looks or asks', () => {
     writeFileSync(join(folder, 'tests.yaml'), JSON.stringify([{ rule: 'all', questions: ['hello'] }]));
   });
 
+  it('that is none, or whose file is not there, is told by its own name', async () => {
+    const refusal = (...words: string[]): Promise<string> =>
+      hermes(...words).then(
+        ({ out }) => `good: ${out}`,
+        (failed: { stderr: string }) => failed.stderr,
+      );
+    assert.equal(await refusal('roue', 'lint'), 'there is no command "roue" (did you mean `route`?)\n');
+    writeFileSync(join(folder, 'questions.txt'), 'hello\n');
+    assert.equal(await refusal('route', 'replay', '--traces', join(folder, 'questions.txt'), '--rules', 'nofile'), 'nofile cannot be read\n');
+  });
+
   it('starts no tool program, and asks no store that it does not need', async () => {
     const list = await hermes('session', 'list');
     assert.match(list.out, /kept/);

@@ -59,7 +59,7 @@ function toModel(group: string, deployments: readonly Deployment[], router: Rout
   return { id: group, ...shared, failover: { ...failover, ...(ordered ? { strategy: 'priority' } : {}), upstreams } };
 }
 
-/** One fallback a model, chained through the models; what would close a circle is left out, for a circle never ends. */
+/** What is said of models that are not there is told. One fallback a model, chained through the models; what would close a circle is left out, for a circle never ends. */
 function chooseFallbacks(groups: readonly string[], router: RouterSettings, findings: Findings): Map<string, string> {
   const chosen = new Map<string, string>();
   const known = new Set(groups);
@@ -77,7 +77,12 @@ function chooseFallbacks(groups: readonly string[], router: RouterSettings, find
     if (target !== undefined && others.length > 0)
       findings.add(path, `a model has one fallback (${target}), which may have its own; left out: ${others.join(', ')}`);
   };
-  for (const [group, wanted] of router.fallbacks) if (known.has(group)) choose(group, wanted, `fallbacks.${group}`);
+  for (const [group, wanted] of router.fallbacks) {
+    if (known.has(group)) choose(group, wanted, `fallbacks.${group}`);
+    else findings.add(`fallbacks.${group}`, `${group} is no model of this file: its fallbacks (${wanted.join(', ')}) were left out`);
+  }
+  for (const [group, names] of router.aliases)
+    if (!known.has(group)) findings.add('model_group_alias', `${group} is no model of this file: its other names (${names.join(', ')}) were left out`);
   for (const group of groups) if (!chosen.has(group) && !router.defaultFallbacks.includes(group)) choose(group, router.defaultFallbacks, 'default_fallbacks');
   return chosen;
 }

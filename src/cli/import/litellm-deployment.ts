@@ -1,6 +1,6 @@
 import type { Findings } from './findings.ts';
 import { type Block, perMillion, present, toBlock, toMilliseconds, toNumber, toSetting, toText, variableOf } from './values.ts';
-import { splitModel, VENDORS } from './vendors.ts';
+import { splitModel, toApiBase, VENDORS } from './vendors.ts';
 
 /** One entry of `model_list`, as the fields that a model and an entry of `upstreams` share. */
 export interface Deployment {
@@ -96,7 +96,7 @@ export function toDeployment(entry: Block, path: string, findings: Findings): De
     provider: vendor.provider,
     settings: present({
       model_name: name,
-      api_base: apiBase,
+      api_base: apiBase && toApiBase(vendor, apiBase),
       api_key_env: keyVariable(params.api_key, group, vendor.keyEnv, `${path}.litellm_params.api_key`, findings),
       api_version: prefix === 'azure' ? (toSetting(params.api_version) ?? '2024-10-21') : undefined,
       ...vendor.settings,

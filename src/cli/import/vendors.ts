@@ -4,6 +4,8 @@ export interface Vendor {
   apiBase?: string;
   keyEnv?: string;
   settings?: Readonly<Record<string, unknown>>;
+  /** LiteLLM is told the server's own address here, and speaks the vendor's form; the OpenAI-compatible one lies beneath. */
+  beneath?: string;
 }
 
 const compatible = (apiBase: string, keyEnv: string, settings?: Vendor['settings']): Vendor => ({
@@ -35,13 +37,20 @@ export const VENDORS: Readonly<Record<string, Vendor>> = {
   fireworks_ai: compatible('https://api.fireworks.ai/inference/v1', 'FIREWORKS_AI_API_KEY'),
   xai: compatible('https://api.x.ai/v1', 'XAI_API_KEY'),
   perplexity: compatible('https://api.perplexity.ai', 'PERPLEXITYAI_API_KEY'),
-  ollama: { provider: 'openai', apiBase: 'http://127.0.0.1:11434/v1' },
-  ollama_chat: { provider: 'openai', apiBase: 'http://127.0.0.1:11434/v1' },
+  ollama: { provider: 'openai', apiBase: 'http://127.0.0.1:11434', beneath: '/v1' },
+  ollama_chat: { provider: 'openai', apiBase: 'http://127.0.0.1:11434', beneath: '/v1' },
   hosted_vllm: { provider: 'openai' },
   vllm: { provider: 'openai' },
   lm_studio: { provider: 'openai' },
   openai_like: { provider: 'openai' },
 };
+
+/** As hermes takes an address of this vendor; a variable's value is left as it is. */
+export function toApiBase({ beneath }: Vendor, address: string): string {
+  const plain = address.replace(/\/+$/, '');
+  if (beneath === undefined || plain.endsWith(beneath)) return address;
+  return `${plain.replace(/\/api(\/(generate|chat))?$/, '')}${beneath}`;
+}
 
 /** Bare names are OpenAI's, but for Anthropic's own family. */
 export function splitModel(model: string): { prefix: string; name: string } {
