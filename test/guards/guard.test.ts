@@ -388,14 +388,3 @@ describe('size guards', () => {
     }
   });
 });
-
-describe('without guards', () => {
-  it('the layer is not there', async () => {
-    const app = await start([]);
-    const plugins = (await app.fetch('/admin/plugins')).json.data as { name: string; hooks: string[] }[];
-    assert.deepEqual(plugins.find(({ name }) => name === 'guard')?.hooks, []);
-    const names = plugins.map(({ name }) => name);
-    assert.deepEqual([names.indexOf('guard') - names.indexOf('tools'), names.indexOf('failover') - names.indexOf('guard')], [1, 1]);
-    assert.deepEqual([names.indexOf('cache') - names.indexOf('schedule'), names.indexOf('shadow') - names.indexOf('cache')], [1, 1]);
-  });
-});
