@@ -50,7 +50,9 @@ const assistant: Behaviour = (reply, call) => {
   const ran = call.body.messages.some(({ role }) => role === 'tool');
   if (order === undefined || ran) return reply.completion({ content: `done: ${String(asked)}` });
   const name = call.body.tools?.[0]?.function.name ?? 'refund_apply';
-  return reply.completion({ tool_calls: [{ id: `call_${order}`, type: 'function', function: { name, arguments: JSON.stringify({ order_id: order }) } }] });
+  return reply.completion({
+    tool_calls: [{ id: `call_${order}`.slice(0, 40), type: 'function', function: { name, arguments: JSON.stringify({ order_id: order }) } }],
+  });
 };
 
 export interface ChaosOptions {

@@ -96,7 +96,9 @@ function behave({ upstream, random, answers }: Pick<World, 'upstream' | 'random'
     const order = /refund (\S+)/.exec(newest)?.[1];
     if (order && !answered) {
       const name = call.body.tools?.[0]?.function?.name ?? 'refund';
-      return reply.completion({ tool_calls: [{ id: `call_${order}`, type: 'function', function: { name, arguments: JSON.stringify({ order_id: order }) } }] });
+      return reply.completion({
+        tool_calls: [{ id: `call_${order}`.slice(0, 40), type: 'function', function: { name, arguments: JSON.stringify({ order_id: order }) } }],
+      });
     }
     return reply.completion({ content: `re: ${newest}` });
   });
