@@ -42,7 +42,7 @@ const SWEEP_STEP = 200;
 const MOST_TRACES = 20_000;
 
 export const OPERATIONS: Record<OperationName, Operation> = {
-  readSession: read((db, project: string, session: string, limit: number, at: number | null): ColdSession | undefined => {
+  readSession: read((db, project: string, session: string, limit: number, at: number | null = null): ColdSession | undefined => {
     const asked = [encodeText(project), encodeText(session), limit];
     return rows.toColdSession(at === null ? db.all(sql.READ_SESSION, asked) : db.all(sql.READ_SESSION_AT, [...asked, at]));
   }),
