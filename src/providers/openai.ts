@@ -14,7 +14,7 @@ import { toFailure, toPayloadError } from './openai/failure.ts';
 import { nameChunkBack, nameCompletionBack } from './openai/names.ts';
 
 /** What the way back must undo. */
-type Changes = Omit<OutgoingBody, 'body'>;
+type Changes = Omit<OutgoingBody, 'body' | 'dropped'>;
 
 /** OpenAI's chat completions and every server that speaks them. What differs among them is in `target.quirks`; presets: docs/providers.md. */
 export default defineProvider({

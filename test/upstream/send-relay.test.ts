@@ -227,12 +227,12 @@ test('several choices: all must finish, each for its own reason', () => {
   assert.equal(whole(events([...pieces, of(1, {}, 'length')], ''), { choices: 2 }).relay.finished, true);
 });
 test('mapped names come back, whichever way the stream is cut', () => {
-  const context = createNameMap(['order.query']);
+  const names = createNameMap(['order.query']);
   const bytes = Buffer.from(
     events([{ role: 'assistant', content: null }, call0({ id: 'c', type: 'function', function: { name: 'order__query', arguments: '{}' } }), 'tool_calls']),
   );
   for (let at = 1; at < bytes.length; at += 7) {
-    const { message, wire } = run([bytes.subarray(0, at), bytes.subarray(at)], { context });
+    const { message, wire } = run([bytes.subarray(0, at), bytes.subarray(at)], { context: { names } });
     assert.equal((message as { tool_calls: { function: { name: string } }[] }).tool_calls[0]?.function.name, 'order.query');
     assert.ok(!wire.includes('order__query'));
   }
