@@ -199,6 +199,8 @@ describe('several workers on one port', { ...skipWithout('redis', 'postgres'), t
     await until(() => said(running, 'configuration reloaded').some(({ cause }) => cause === 'signal'), 'the signal was heard');
     await everywhere('m', 'third');
     // What only a worker can find out: no plugin adds this provider.
+    // Reloads go one after the other: behind this one, what the watcher saw of the file is over as well.
+    await ask(fresh, `${running.base}/admin/reload`, {});
     const good = said(running, 'configuration reloaded').length;
     for (const bad of [{ server: { workers: 'many' } }, { models: [{ ...model(), pricing: { input_per_million: 'much' } }] }]) {
       writeFileSync(file, JSON.stringify(config(bad)));
