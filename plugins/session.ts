@@ -9,8 +9,8 @@ export default definePlugin({
   local: () => ({ turn: undefined as OpenTurn | undefined }),
   setup: ({ rooms }) => ({
     handle(exchange, next, local) {
-      const proceed = () => (exchange.ask.sessionId ? remember(rooms.sessions, exchange, next, local) : next());
-      return exchange.ask.refers ? rooms.sessions.resolve(exchange).then(proceed) : proceed();
+      const { sessionId, refers } = exchange.ask;
+      return sessionId || refers ? remember(rooms.sessions, exchange, next, local) : next();
     },
     onEnd(exchange, outcome, local) {
       return local.turn?.end(exchange, outcome);
@@ -19,6 +19,8 @@ export default definePlugin({
 });
 
 async function remember(sessions: SessionsRoom, exchange: Exchange, next: Next, local: { turn: OpenTurn | undefined }): Promise<Answer> {
+  if (exchange.ask.refers) await sessions.resolve(exchange);
+  if (!exchange.ask.sessionId) return next();
   const turn = await sessions.begin(exchange);
   local.turn = turn;
   if (turn.stored) exchange.answer = turn.stored;

@@ -1,5 +1,6 @@
 import type { AdminReply, AdminRequest } from '../contracts/admin.ts';
 import { HermesError } from '../contracts/errors.ts';
+import { fromCursor, toCursor } from '../wire/cursor.ts';
 
 /** One operator's route. `pattern` has `{name}` for a path segment, decoded. */
 export interface AdminRoute {
@@ -41,16 +42,8 @@ export function limitOf(query: URLSearchParams): number {
 /** Where the page before ended. Throws `invalid_value` for what no page said: begun anew, a loop over pages would never end. */
 export function cursorOf(query: URLSearchParams): string | undefined {
   const text = query.get('cursor') || undefined;
-  if (text !== undefined && placeIn(text) === undefined) throw noCursor();
+  if (text !== undefined && fromCursor(text) === undefined) throw noCursor();
   return text;
-}
-function placeIn(cursor: string): unknown[] | undefined {
-  try {
-    const place: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
-    return Array.isArray(place) ? place : undefined;
-  } catch {
-    return undefined;
-  }
 }
 function noCursor(): HermesError {
   return new HermesError('invalid_value', "'cursor' must be a page's next_cursor.", { param: 'cursor' });
@@ -59,10 +52,10 @@ function noCursor(): HermesError {
 /** A page of a list that is at hand; without `?limit=` all the rest of it, for such lists are short. Throws `invalid_value`. */
 export function pageOf<Row>(rows: readonly Row[], query: URLSearchParams): { data: Row[]; next_cursor: string | null } {
   const cursor = cursorOf(query);
-  const [begin] = (cursor === undefined ? undefined : placeIn(cursor)) ?? [0];
+  const [begin] = (cursor === undefined ? undefined : fromCursor(cursor)) ?? [0];
   if (typeof begin !== 'number' || !Number.isInteger(begin) || begin < 0) throw noCursor();
   const end = query.get('limit') ? begin + limitOf(query) : rows.length;
-  return { data: rows.slice(begin, end), next_cursor: end < rows.length ? Buffer.from(JSON.stringify([end])).toString('base64url') : null };
+  return { data: rows.slice(begin, end), next_cursor: end < rows.length ? toCursor([end]) : null };
 }
 
 /** A whole number from 1. Throws `invalid_value`: a filter that is not understood would show everything. */

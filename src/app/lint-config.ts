@@ -8,8 +8,8 @@ import type { Registries } from './registries.ts';
 /** The rules as they stand in the file now; nothing when it cannot be read, which the reload has told already. */
 export function lintConfig(config: Config, matchers: Registries['matchers'], allows: AccessRoom['allows']): Finding[] {
   try {
-    const source = readLintSource(readFileSync(config.file, 'utf8'), undefined);
-    return lintRules({ ...source, tools: new Set([...source.tools, ...config.tools.map(({ id }) => id)]) }, matchers, allows);
+    const tools = config.tools.map(({ id }) => id);
+    return lintRules(readLintSource(readFileSync(config.file, 'utf8'), undefined, tools), matchers, allows);
   } catch {
     return [];
   }

@@ -5,6 +5,7 @@ import { isAfter, type KeptTrace, keep, matches, type TraceFilter, toRecord } fr
 import { isSampled } from '../telemetry/sampling.ts';
 import { ExchangeTrace } from '../telemetry/trace.ts';
 import { TraceRing } from '../telemetry/trace-ring.ts';
+import { fromCursor, toCursor } from '../wire/cursor.ts';
 
 /** Newest traces in memory, for views. */
 const RING = 2000;
@@ -133,11 +134,11 @@ export class TraceSink {
     const data = merged.slice(0, limit).flatMap(({ record, kept }) => record ?? (kept ? [toRecord(kept)] : []));
     const last = data.at(-1);
     const more = merged.length > limit || stored.nextCursor !== undefined;
-    return { data, nextCursor: more && last ? toCursor(last) : undefined };
+    return { data, nextCursor: more && last ? toCursor([last.startedAt, last.id]) : undefined };
   }
 
   #recent(query: TraceQuery): KeptTrace[] {
-    const after = fromCursor(query.cursor);
+    const after = query.cursor === undefined ? undefined : toPlace(query.cursor);
     return [...new Set([...this.#ring.values(), ...this.#waiting])].filter((kept) => matches(kept, query) && isAfter(kept, after));
   }
 
@@ -206,15 +207,7 @@ function newestFirst(a: { id: string; startedAt: number }, b: { id: string; star
 }
 
 /** The place of the last trace of a page, as the stores write it: pages go on whether memory or a store gave the last one. */
-function toCursor({ startedAt, id }: { startedAt: number; id: string }): string {
-  return Buffer.from(JSON.stringify([startedAt, id])).toString('base64url');
-}
-function fromCursor(cursor: string | undefined): { startedAt: number; id: string } | undefined {
-  if (cursor === undefined) return undefined;
-  try {
-    const place: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
-    return Array.isArray(place) && place.length === 2 ? { startedAt: Number(place[0]), id: String(place[1]) } : undefined;
-  } catch {
-    return undefined;
-  }
+function toPlace(cursor: string): { startedAt: number; id: string } | undefined {
+  const place = fromCursor(cursor);
+  return place?.length === 2 ? { startedAt: Number(place[0]), id: String(place[1]) } : undefined;
 }

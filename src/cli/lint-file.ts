@@ -14,8 +14,7 @@ export interface Added {
 
 /** What lint finds in a configuration's rules, however wrong the rest of the file is. `tests` defaults to `route_tests.yaml` beside it. */
 export function lintFile(file: string, added: Added, tests = join(dirname(file), 'route_tests.yaml')): Finding[] {
-  const source = readLintSource(readText(file), existsSync(tests) ? readText(tests) : undefined);
-  return lintRules({ ...source, tools: new Set([...source.tools, ...added.tools]) }, added.matchers, allows);
+  return lintRules(readLintSource(readText(file), existsSync(tests) ? readText(tests) : undefined, added.tools), added.matchers, allows);
 }
 
 export function readText(file: string): string {

@@ -102,6 +102,24 @@ export class HermesError extends Error {
     this.exceeded = options.exceeded;
     this.said = options.said;
   }
+
+  /** The same error in other words: everything but what is given here stays. */
+  reworded(message: string, more: Pick<ErrorOptions, 'details' | 'said'>): HermesError {
+    const { code, status, type, retryable, param, wireCode, headers, details, exceeded, said, cause } = this;
+    return new HermesError(code, message, {
+      status,
+      type,
+      retryable,
+      param,
+      wireCode,
+      headers,
+      ...(details ? { details } : {}),
+      exceeded,
+      said,
+      cause,
+      ...more,
+    });
+  }
 }
 
 /** Anything thrown, as a HermesError; what was not one becomes `internal_error` with a message that tells nothing. */

@@ -1,4 +1,4 @@
-import { HermesError } from '../contracts/errors.ts';
+import type { HermesError } from '../contracts/errors.ts';
 import type { Facts } from '../contracts/exchange.ts';
 import { isRecord } from '../wire/json.ts';
 import { guardText, type OutputGuard } from './guarded-answer.ts';
@@ -8,10 +8,9 @@ import { changeTexts } from './walk.ts';
 export function guardError(error: HermesError, guard: OutputGuard): HermesError {
   if (guard.rules.empty && guard.vault.empty) return error;
   const message = guardText(error.message, false, guard);
-  const details = changeTexts(error.details, (text, json) => guardText(text, json, guard));
-  if (message === error.message && details === error.details) return error;
-  const { code, status, type, retryable, param, wireCode, headers, cause } = error;
-  return new HermesError(code, message, { status, type, retryable, param, wireCode, headers, cause, ...(isRecord(details) ? { details } : {}) });
+  const [details, said] = [error.details, error.said].map((told) => changeTexts(told, (text, json) => guardText(text, json, guard)));
+  if (message === error.message && details === error.details && said === error.said) return error;
+  return error.reworded(message, { ...(isRecord(details) ? { details } : {}), ...(isRecord(said) ? { said } : {}) });
 }
 
 /** What is shown of the first choice beside a degraded answer. */

@@ -101,8 +101,10 @@ export class GuardedExchange {
   }
 
   async #excessOf({ max_characters, max_tokens }: GuardConfig, { messages }: ChatRequest): Promise<Excess | undefined> {
-    const characters = messages.reduce((sum, message) => sum + messageText(message).length, 0);
-    if (max_characters !== undefined && characters > max_characters) return { size: characters, most: max_characters, unit: 'characters' };
+    if (max_characters !== undefined) {
+      const characters = messages.reduce((sum, message) => sum + messageText(message).length, 0);
+      if (characters > max_characters) return { size: characters, most: max_characters, unit: 'characters' };
+    }
     if (max_tokens === undefined) return undefined;
     const { registry } = this.#exchange.config;
     const modelName = registry.models.get(this.#exchange.route?.model ?? '')?.upstreams[0]?.modelName ?? '';

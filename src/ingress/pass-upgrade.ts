@@ -1,7 +1,7 @@
 import { type ClientRequest, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type httpProxy from 'http-proxy-3';
-import { HermesError, toHermesError } from '../contracts/errors.ts';
+import { HermesError, toErrorBody, toHermesError } from '../contracts/errors.ts';
 import type { Exchange } from '../contracts/exchange.ts';
 import type { PipelineExchange } from '../pipeline/exchange.ts';
 import type { Agents } from '../upstream/proxy-agents.ts';
@@ -106,7 +106,7 @@ function refuseUpgrade(socket: Duplex, error: HermesError, more: Record<string, 
     socket.destroy();
     return;
   }
-  const body = JSON.stringify({ error: { message: error.message, type: error.type, param: error.param, code: error.wireCode } });
+  const body = JSON.stringify(toErrorBody(error));
   const headers: Record<string, string> = { 'content-type': 'application/json', ...more, ...toErrorHeaders(error) };
   toSendable(headers);
   Object.assign(headers, { 'content-length': String(Buffer.byteLength(body)), connection: 'close' });

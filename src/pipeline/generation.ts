@@ -186,13 +186,16 @@ async function setUp(loaded: LoadedPlugin, settings: unknown, previous: Hooks<ob
 
 /** What `setup` gives, and for what it leaves out the plugin's own. */
 function joinHooks(made: Hooks<object>, plugin: Hooks<object>): Hooks<object> {
-  const { handle, onChunk, onEnd, close, watches } = plugin;
-  if (!handle && !onChunk && !onEnd && !close && watches === undefined) return made;
+  if (!plugin.handle && !plugin.onChunk && !plugin.onEnd && !plugin.close && plugin.watches === undefined) return made;
+  const handle = made.handle?.bind(made) ?? plugin.handle?.bind(plugin);
+  const onChunk = made.onChunk?.bind(made) ?? plugin.onChunk?.bind(plugin);
+  const onEnd = made.onEnd?.bind(made) ?? plugin.onEnd?.bind(plugin);
+  const close = made.close?.bind(made) ?? plugin.close?.bind(plugin);
   return {
-    handle: made.handle?.bind(made) ?? handle?.bind(plugin),
-    onChunk: made.onChunk?.bind(made) ?? onChunk?.bind(plugin),
-    onEnd: made.onEnd?.bind(made) ?? onEnd?.bind(plugin),
-    close: made.close?.bind(made) ?? close?.bind(plugin),
-    watches: made.watches ?? watches,
-  } as Hooks<object>;
+    ...(handle ? { handle } : {}),
+    ...(onChunk ? { onChunk } : {}),
+    ...(onEnd ? { onEnd } : {}),
+    ...(close ? { close } : {}),
+    watches: made.watches ?? plugin.watches ?? false,
+  };
 }

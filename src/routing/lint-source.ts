@@ -4,9 +4,9 @@ import type { LintRule, LintSource } from './lint.ts';
 
 /**
  * The rules of a configuration file, however wrong the rest of it is: what cannot be read is left out. Throws an Error with
- * the line when the file is not YAML at all.
+ * the line when the file is not YAML at all. `added`: tools that plugins define.
  */
-export function readLintSource(text: string, tests: string | undefined): LintSource {
+export function readLintSource(text: string, tests: string | undefined, added: readonly string[] = []): LintSource {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, merge: true, uniqueKeys: false });
   const file: unknown = document.toJS({ maxAliasCount: 200 });
@@ -26,7 +26,7 @@ export function readLintSource(text: string, tests: string | undefined): LintSou
   return {
     rules: records(root.route_rules).map((rule, index) => toRule(rule, index, lineOf(index))),
     models: modelNames(root),
-    tools: new Set(records(root.tools).flatMap((tool) => texts([tool.mcp === undefined ? tool.id : `${String(tool.id)}.*`]))),
+    tools: new Set([...records(root.tools).flatMap((tool) => texts([tool.mcp === undefined ? tool.id : `${String(tool.id)}.*`])), ...added]),
     keyTools: keyTools(root),
     tested: tests === undefined ? undefined : testedRules(tests),
   };

@@ -84,36 +84,33 @@ export class SessionOpenTurn implements OpenTurn {
   }
 
   async #commit(exchange: Exchange, answer: ChatMessage, partial: boolean): Promise<void> {
-    const { name, state, branches, fresh, system, supersedeFrom } = this.#begun;
+    const { name, state, branches, fresh, system: sent, supersedeFrom } = this.#begun;
     const facts: Facts = exchange.answer?.facts ?? {};
     const rounds = (exchange.turnMessages ?? []).map((message) => withStoredMaker(message, makerOf(message) ?? facts.maker));
     const silent = partial && !answer.content && !answer.reasoning_content;
     const [newSystem, messages] = await Promise.all([
-      system && Promise.all(system.map((message) => this.#count(message))),
+      sent && Promise.all(sent.map((message) => this.#count(message))),
       Promise.all([
         ...fresh.map(({ message, tokens }) => this.#count(message, tokens)),
         ...rounds.map((message) => this.#count(message)),
         ...(silent ? [] : [this.#count(withStoredMaker(answer, facts.maker), undefined, { partial, degraded: facts.degraded })]),
       ]),
     ]);
-    const common = {
+    const toTurn = (baseVersion: number, system: StoredMessage[], messages: StoredMessage[]): TurnRecord => ({
       project: name.project,
       session: name.session,
       at: this.#deps.environment.now(),
       requestId: exchange.id,
-      model: facts.model ?? exchange.route?.model ?? '',
-    };
-    // A turn of its own: the answer may be deleted without what came before it.
-    const past: TurnRecord = { ...common, baseVersion: 0, system: state.system, messages: state.messages };
-    const begunOn = branches && state.messages.length > 0 ? await this.#store(exchange, past) : state.version;
-    const turn: TurnRecord = {
-      ...common,
-      baseVersion: begunOn ?? state.version,
-      system: newSystem ?? state.system,
+      baseVersion,
+      system,
       messages,
-      ...(supersedeFrom === undefined ? {} : { supersedeFrom }),
-      ...(exchange.run?.mark === undefined ? {} : { run: { mark: exchange.run.mark, body: exchange.run.fingerprint } }),
-    };
+      model: facts.model ?? exchange.route?.model ?? '',
+    });
+    // A turn of its own: the answer may be deleted without what came before it.
+    const begunOn = branches && state.messages.length > 0 ? await this.#store(exchange, toTurn(0, state.system, state.messages)) : state.version;
+    const turn = toTurn(begunOn ?? state.version, newSystem ?? state.system, messages);
+    if (supersedeFrom !== undefined) turn.supersedeFrom = supersedeFrom;
+    if (exchange.run?.mark !== undefined) turn.run = { mark: exchange.run.mark, body: exchange.run.fingerprint };
     const kept = partial ? undefined : this.#kept(exchange);
     if (kept) turn.response = { id: kept.id, owner: exchange.principal?.id ?? '', record: toRecord(kept, fresh.length) };
     const asked = performance.now();

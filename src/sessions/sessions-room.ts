@@ -100,7 +100,7 @@ class Sessions implements Omit<SessionsRoom, 'resolve' | 'forget' | 'findRespons
     const sent = request.messages.filter((message) => !isSystem(message));
     const asked = performance.now();
     const foundEarlier = await this.#earlier(exchange, name);
-    const branch = await this.#branch(exchange, name, foundEarlier);
+    const branch = exchange.ask.continues === undefined ? undefined : await this.#branch(exchange, name, foundEarlier);
     const earlier = branch ? branch.earlier : foundEarlier;
     const { state, overlap, replacesFrom } = await (branch ? this.#placeAt(name, config, sent, branch) : this.#place(name, config, sent, earlier));
     exchange.trace.record('store read', asked, performance.now(), { tier: state.tier, messages: state.messages.length });
@@ -116,13 +116,13 @@ class Sessions implements Omit<SessionsRoom, 'resolve' | 'forget' | 'findRespons
     exchange.session = turn;
     return new SessionOpenTurn(this.#turns, {
       name: into,
+      state: branch ? { ...EMPTY, system: state.system, messages: recalled.map(bare) } : state,
       history,
-      ...(branch
-        ? { state: { ...EMPTY, system: state.system, messages: recalled.map(bare) }, keep: recalled.length, supersedeFrom: undefined }
-        : { state, keep: overlap.keep, supersedeFrom: replacesFrom ?? supersedeFrom(state, overlap) }),
       branches: branch !== undefined,
       system: system.length > 0 && !sameSystem(system, state.system) ? system.map(copyMessage) : undefined,
       fresh: overlap.fresh.map((message) => ({ message: copyMessage(message), tokens: isLong(message) ? context.countStored(message) : undefined })),
+      keep: branch ? recalled.length : overlap.keep,
+      supersedeFrom: branch ? undefined : (replacesFrom ?? supersedeFrom(state, overlap)),
       stored: earlier && isWhole(earlier) ? toStoredAnswer(earlier, exchange) : undefined,
       maxAnswer: config.server.max_event_bytes,
       leave,

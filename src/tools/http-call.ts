@@ -3,7 +3,8 @@ import { type Dispatcher, request } from 'undici';
 import type { EndpointTool } from '../contracts/config.ts';
 import type { Environment } from '../contracts/telemetry.ts';
 import { stringifyJson } from '../wire/json.ts';
-import { MAX_QUOTED, MAX_RESULT_BYTES, type ToolCallInput, type Try, timedOut, toBrokenTry, tooLarge } from './tries.ts';
+import { MAX_QUOTED, MAX_RESULT_BYTES, type ToolCallInput, type Try, toBrokenTry, tooLarge } from './tries.ts';
+import { withinTime } from './within-time.ts';
 
 /** Calls a tool over HTTP. */
 export class HttpCall {
@@ -16,38 +17,22 @@ export class HttpCall {
   }
 
   /** Rejects only when `signal` ends it. */
-  async once({ tool, requestId, sessionId, user, params, signal }: ToolCallInput<EndpointTool>, secret: string | undefined): Promise<Try> {
+  once({ tool, requestId, sessionId, user, params, signal }: ToolCallInput<EndpointTool>, secret: string | undefined): Promise<Try> {
     const body = stringifyJson({ tool: tool.id, request_id: requestId, session_id: sessionId, user, params });
-    const limit = new AbortController();
-    const timer = setTimeout(() => limit.abort(), tool.timeout_ms);
-    const stop = (): void => limit.abort();
-    signal?.addEventListener('abort', stop, { once: true });
-    if (signal?.aborted) stop();
-    try {
-      const response = await request(tool.endpoint, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          accept: 'application/json',
-          'idempotency-key': requestId,
-          'user-agent': 'hermes-agent',
-          ...this.#sign(secret, body),
-        },
-        body,
-        signal: limit.signal,
-        headersTimeout: 0,
-        bodyTimeout: 0,
-        ...(this.#dispatcher ? { dispatcher: this.#dispatcher } : {}),
-      });
+    const headers = {
+      'content-type': 'application/json',
+      accept: 'application/json',
+      'idempotency-key': requestId,
+      'user-agent': 'hermes-agent',
+      ...this.#sign(secret, body),
+    };
+    const dispatcher = this.#dispatcher ? { dispatcher: this.#dispatcher } : {};
+    const work = async (limit: AbortSignal): Promise<Try> => {
+      const response = await request(tool.endpoint, { method: 'POST', headers, body, signal: limit, headersTimeout: 0, bodyTimeout: 0, ...dispatcher });
       const text = await readText(response.body);
       return text === undefined ? tooLarge() : toTry(response.statusCode, text);
-    } catch (thrown) {
-      if (signal?.aborted) throw signal.reason;
-      return limit.signal.aborted ? timedOut(tool) : toBrokenTry(thrown);
-    } finally {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', stop);
-    }
+    };
+    return withinTime(tool, signal, work, toBrokenTry);
   }
 
   #sign(secret: string | undefined, body: string): Record<string, string> {

@@ -62,9 +62,7 @@ export function toRefusal(failure: UpstreamFailure): HermesError {
       return new HermesError(
         'upstream_error',
         `The model's address redirects (${failure.status}), and hermes does not follow; its operator must mend api_base.`,
-        {
-          cause,
-        },
+        { cause },
       );
     case 'context_overflow':
       return new HermesError('context_length_exceeded', said || "The request is larger than the model's context window; send less.", {

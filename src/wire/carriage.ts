@@ -24,7 +24,7 @@ export function withoutCarriage(request: ChatRequest): ChatRequest {
 }
 
 function cleanMessage(message: ChatMessage, index: number): ChatMessage {
-  const content = Array.isArray(message.content) ? cleanParts(message.content, message.role, `messages[${index}].content`) : message.content;
+  const content = Array.isArray(message.content) ? cleanParts(message.content, message.role, index) : message.content;
   const calls = message.tool_calls && mapped(message.tool_calls, (call: ToolCall) => bare(call));
   const carried = CARRIED in message || 'thinking_blocks' in message;
   if (!carried && content === message.content && calls === message.tool_calls) return message;
@@ -32,8 +32,10 @@ function cleanMessage(message: ChatMessage, index: number): ChatMessage {
   return { ...rest, ...(content === undefined ? {} : { content }), ...(calls ? { tool_calls: calls } : {}) };
 }
 
-function cleanParts(parts: ContentPart[], role: Role, path: string): ContentPart[] {
-  const known = parts.some((part) => part.type === CARRIED) ? parts.flatMap((part, index) => plainParts(part, role, `${path}[${index}]`)) : parts;
+function cleanParts(parts: ContentPart[], role: Role, message: number): ContentPart[] {
+  const known = parts.some((part) => part.type === CARRIED)
+    ? parts.flatMap((part, index) => plainParts(part, role, `messages[${message}].content[${index}]`))
+    : parts;
   return mapped(known, (part: ContentPart) => bare(part));
 }
 

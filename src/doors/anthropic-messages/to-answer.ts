@@ -15,7 +15,7 @@ const STOP_REASONS: Readonly<Record<string, string>> = {
 };
 /**
  * The upstream's own word where it is one of Anthropic's and says the same (a later round may have ended otherwise).
- * `refused`: OpenAI's models say a refusal beside the content, and end it as any answer.
+ * `refused`: OpenAI's models say a refusal beside the content, and end it like every other answer.
  */
 export function toStopReason(finish: FinishReason | null | undefined, facts: Facts, refused: boolean): string {
   const said = facts.upstreamFinishReason;

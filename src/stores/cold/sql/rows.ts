@@ -11,6 +11,7 @@ import type {
 } from '../../../contracts/cold-store.ts';
 import { LEDGER_COUNTS, toLedgerCounts } from '../../../contracts/ledger-counts.ts';
 import type { ChatMessage } from '../../../wire/chat.ts';
+import { fromCursor, toCursor } from '../../../wire/cursor.ts';
 import { parseJson } from '../../../wire/json.ts';
 import { LEDGER_KEYS } from './statements.ts';
 import { decodeText, encodeText, toJson } from './text.ts';
@@ -125,24 +126,15 @@ export function toSummary(row: Row): SessionSummary {
   };
 }
 
-/** A cursor is opaque to callers; one that is not ours begins at the beginning rather than failing. */
-function encodeCursor(place: readonly (string | number)[]): string {
-  return Buffer.from(JSON.stringify(place)).toString('base64url');
-}
+/** A cursor that is not ours begins at the beginning rather than failing. */
 export function decodeCursor(cursor: string | undefined, length: number): (string | number)[] | undefined {
-  if (cursor === undefined) return undefined;
-  try {
-    const place: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
-    if (!Array.isArray(place) || place.length !== length) return undefined;
-    return place.every((part) => typeof part === 'string' || typeof part === 'number') ? place : undefined;
-  } catch {
-    return undefined;
-  }
+  const place = cursor === undefined ? undefined : fromCursor(cursor);
+  return place?.length === length ? place : undefined;
 }
 /** One row more than `limit` was asked for: it only tells that there is more. */
 export function toPage<T>(rows: readonly Row[], limit: number, map: (row: Row) => T, place: (row: Row) => (string | number)[]): Page<T> {
   const last = rows.length > limit ? rows[limit - 1] : undefined;
-  return { data: rows.slice(0, limit).map(map), nextCursor: last === undefined ? undefined : encodeCursor(place(last)) };
+  return { data: rows.slice(0, limit).map(map), nextCursor: last === undefined ? undefined : toCursor(place(last)) };
 }
 
 const MAX_COUNT = 2n ** 63n - 1n;
